@@ -1,0 +1,38 @@
+# The README's two commands are `make demo` and `make test`; each builds the environment it needs.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+export FREEHIRE_STATE ?= $(CURDIR)/.freehire
+
+.PHONY: demo ui test check clean
+
+demo: .venv/local
+	$(BIN)/freehire-embed demo
+
+ui: .venv/local
+	$(BIN)/dagster dev -w workspace.yaml
+
+test: .venv/dev
+	$(BIN)/python -m pytest
+
+# Exactly what CI runs beside the tests.
+check: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14) and "Python 3.11 to 3.13 is needed; say which with: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv .venv
+
+.venv/local: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) -e '.[local]'
+	@touch $@
+
+.venv/dev: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) -e '.[dev]'
+	@touch $@ .venv/local
+
+clean:
+	rm -rf .venv .freehire
