@@ -8,7 +8,7 @@ Data goes one way: ``Claim`` (an outbox entry we hold) -> ``Wave`` (one claim's 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,9 @@ class HaltKind(StrEnum):
 
     UPSTREAM = "upstream"
     """The server, the network or a proxy. The run stops claiming; entries are released."""
+    UNDECIDED = "undecided"
+    """The server answers its probe, yet these texts could not be embedded and no single one could be blamed.
+    Entries are released; those past EMBED_UPSTREAM_GRACE_DAYS are dead-lettered."""
     CONFIG = "config"
     """Wrong model, width, key, URL or shape. The run stops with exit code 2; entries are released."""
     CALL_TIMEOUT = "call_timeout"
@@ -66,6 +69,8 @@ class Claim:
     attempts: int
     claims: int
     """How often it was claimed since its last outcome, this claim included."""
+    crashed: bool
+    """The previous claim ended with its worker: neither an outcome nor an abandonment."""
     past_grace: bool
     """The entry is older than EMBED_UPSTREAM_GRACE_DAYS."""
     closed: bool
@@ -92,6 +97,8 @@ class Document:
     claim: Claim
     content_hash: str | None
     passages: tuple[Passage, ...]
+    stored_count: int
+    """Rows that job_semantic_chunks held for the posting when it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +108,8 @@ class RowFault:
     claim: Claim
     reason: str
     final: bool = False
+    content_hash: str | None = None
+    """The hash read with the text; None = the text was never read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +133,7 @@ class WaveReport:
             reused=self.reused + other.reused,
             embedded=self.embedded + other.embedded,
             errors=(*self.errors, *other.errors)[:10],
-            halt=self.halt or other.halt,
+            halt=other.halt or self.halt,
         )
 
     @property
@@ -146,6 +155,9 @@ class EnqueueReport:
     """Entries of other models that were dropped."""
     reaped: int = 0
     """Dead letters of postings that need nothing any more."""
+
+    def __add__(self, other: EnqueueReport) -> EnqueueReport:
+        return EnqueueReport(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(EnqueueReport)))
 
     @property
     def enqueued(self) -> int:

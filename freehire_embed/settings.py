@@ -65,6 +65,8 @@ class Settings:
     model: str | None
     """None = the deployment's target."""
     profiles_path: Path | None
+    local: bool
+    """DATABASE_URL was not given: the embedded defaults apply, also once their URLs are filled in."""
     state_dir: Path
     """Where the embedded Postgres and Dagster keep their files."""
     batch_size: int
@@ -92,6 +94,7 @@ class Settings:
             api_key=SecretStr(api_key) if api_key else None,
             model=_text(env, "EMBED_MODEL"),
             profiles_path=Path(profiles) if profiles else None,
+            local=database_url is None,
             state_dir=Path(_text(env, "FREEHIRE_STATE") or ".freehire").absolute(),
             batch_size=_number(env, "EMBED_BATCH_SIZE"),
             concurrency=_number(env, "EMBED_CONCURRENCY"),

@@ -1,0 +1,34 @@
+"""What runs have done, for rates and for "when was anything embedded last"."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from freehire_embed.domain import Outcome
+
+if TYPE_CHECKING:
+    from freehire_embed.domain import WaveReport
+    from freehire_embed.store.database import Database
+
+
+class RunRecord:
+    """One row of semantic_runs. A failure to write it is never a run's failure."""
+
+    def __init__(self, database: Database, run_id: str, model: str) -> None:
+        self._database = database
+        self._run_id = run_id
+        database.execute("run_start", {"run": run_id, "model": model})
+
+    def add(self, report: WaveReport) -> None:
+        """Adds a finished wave."""
+        counts = {outcome.value: report.outcomes[outcome] for outcome in Outcome}
+        self._database.execute("run_progress", {"run": self._run_id, "passages": report.embedded, **counts})
+
+    def finish(self) -> None:
+        self._database.execute("run_finish", {"run": self._run_id})
+
+
+def postings_per_hour(database: Database) -> float:
+    """Measured over the last hour's waves of all runs; 0.0 when there were none."""
+    row = database.rows("runs_rate")[0]
+    return float(row.finished) / row.seconds * 3600 if row.seconds else 0.0

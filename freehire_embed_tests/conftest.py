@@ -1,0 +1,88 @@
+"""One real PostgreSQL for the test run, one database a test, cloned from a migrated template."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from pydantic import SecretStr
+
+from freehire_embed.local import postgres
+from freehire_embed.migrate import migrate
+from freehire_embed.store.database import Database
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WIDTH = 8  # narrow vectors keep the tests fast; nothing in the pipeline depends on the width
+
+
+def _in(server: str, name: str) -> str:
+    return psycopg.conninfo.make_conninfo(server, dbname=name)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """A libpq URL of the embedded server; its data lives as long as the test run."""
+    state = Path(tempfile.mkdtemp(prefix="freehire-test-"))
+    url = postgres.start(state)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("alter system set fsync = off")
+        connection.execute("alter system set full_page_writes = off")
+        connection.execute("alter system set synchronous_commit = off")
+        connection.execute("alter system set max_connections = 200")
+        connection.execute("select pg_reload_conf()")
+    yield url
+    shutil.rmtree(state, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def template(server: str) -> str:
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("create database template_migrated")
+    with Database(SecretStr(_in(server, "template_migrated"))) as database:
+        migrate(database, WIDTH)
+    return "template_migrated"
+
+
+_number = itertools.count()
+
+
+def _fresh(server: str, template: str) -> Iterator[str]:
+    name = f"test_{os.getpid()}_{next(_number)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"create database {name} template {template}")
+    yield _in(server, name)
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"drop database {name} with (force)")
+
+
+@pytest.fixture
+def database_url(server: str, template: str) -> Iterator[str]:
+    """URL of a migrated, empty database of this test's own."""
+    yield from _fresh(server, template)
+
+
+@pytest.fixture
+def empty_database_url(server: str) -> Iterator[str]:
+    """URL of a database with nothing in it."""
+    yield from _fresh(server, "template0")
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    with Database(SecretStr(database_url)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def sql(database_url: str) -> Iterator[psycopg.Connection]:
+    """A plain connection for arranging and looking, apart from the code under test."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection

@@ -1,0 +1,1 @@
+select count(*) as depth from semantic_outbox where failed_at is null

@@ -1,0 +1,1 @@
+delete from semantic_outbox where id = any(%(ids)s)

@@ -1,0 +1,1 @@
+select name from freehire_embed_migrations

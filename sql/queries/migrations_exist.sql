@@ -1,0 +1,1 @@
+select to_regclass('freehire_embed_migrations')

@@ -1,0 +1,2 @@
+select attname from pg_attribute
+where attrelid = to_regclass('jobs') and attnum > 0 and not attisdropped

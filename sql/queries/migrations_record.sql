@@ -1,0 +1,1 @@
+insert into freehire_embed_migrations (name) values (%(name)s) on conflict (name) do nothing

@@ -1,0 +1,1 @@
+update semantic_runs set finished_at = now() where run_id = %(run)s

@@ -1,0 +1,1 @@
+select pg_xact_status(%(xid)s::text::xid8)
