@@ -1,4 +1,4 @@
-"""The five stages in a loop, for cron and the command line: enqueue once, then wave after wave until none is left."""
+"""The five stages in a loop, for cron and the command line: enqueue, then wave after wave until none is left."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def drain(
 ) -> RunReport:
     """Works `run` until nothing is claimable, `max_waves` are done, or a halt ends it.
 
-    `on_wave` is told each wave's number, report and duration in seconds. Faults end in the report; only an interrupt
-    (a BaseException) is raised, after everything held has been given back.
+    `on_wave` is told each wave's number, report and duration in seconds. Faults end in the report; only an
+    interrupt (a BaseException) is raised, after everything held has been given back.
     """
     started = clock()
     enqueued = EnqueueReport()

@@ -95,9 +95,9 @@ def _index_name(path: Path) -> str | None:
 
 def _is_invalid_index(connection: Connection, path: Path) -> bool:
     index = _index_name(path)
-    return index is not None and bool(
-        connection.execute(query("migrations_invalid_index"), {"index": index}).fetchone()
-    )
+    if index is None:
+        return False
+    return connection.execute(query("migrations_invalid_index"), {"index": index}).fetchone() is not None
 
 
 def _install_pgvector(connection: Connection) -> None:

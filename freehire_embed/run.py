@@ -75,8 +75,8 @@ class Run:
 def open_run(settings: Settings, database: Database, run_id: str, window: Window | None = None) -> Run:
     """Settles the identity, proves the server, promotes a new identity, and binds the queue to `run_id`.
 
-    Raises SettingsError, ConfigFault or DatabaseMisfit (exit code 2), UpstreamFault or DatabaseDown (1); then nothing
-    was promoted, enqueued, claimed or written.
+    Raises SettingsError, ConfigFault or DatabaseMisfit (exit code 2), UpstreamFault or DatabaseDown (1); then
+    nothing was promoted, enqueued, claimed or written.
     """
     profile = resolve_profile(settings, database)
     reference = identities.check_usable(database, profile)
