@@ -43,6 +43,15 @@ class RunReport:
         return 1 if any(self.total.outcomes[outcome] for outcome in bad) else 0
 
 
+class Interrupted(KeyboardInterrupt):
+    """A drain that was told to stop: what it had done by then, and how many entries it gave back."""
+
+    def __init__(self, report: RunReport, given_back: int) -> None:
+        super().__init__()
+        self.report = report
+        self.given_back = given_back
+
+
 def drain(
     run: Run,
     *,
@@ -52,8 +61,8 @@ def drain(
 ) -> RunReport:
     """Works `run` until nothing is claimable, `max_waves` are done, or a halt ends it.
 
-    `on_wave` is told each wave's number, report and duration in seconds. Faults end in the report; only an
-    interrupt (a BaseException) is raised, after everything held has been given back.
+    `on_wave` is told each wave's number, report and duration in seconds. Faults end in the report.
+    A KeyboardInterrupt goes on as Interrupted after everything held has been given back.
     """
     started = clock()
     enqueued = EnqueueReport()
@@ -82,8 +91,13 @@ def drain(
     except DatabaseFault as error:
         kind = HaltKind.DATABASE if isinstance(error, DatabaseDown) else HaltKind.CONFIG
         total += WaveReport(halt=Halt(kind, str(error)))
-    finally:
+    except KeyboardInterrupt as interrupt:
+        given_back = _close(run)
+        raise Interrupted(RunReport(enqueued, waves, total, clock() - started), given_back) from interrupt
+    except BaseException:
         _close(run)
+        raise
+    _close(run)
     return RunReport(enqueued, waves, total, clock() - started)
 
 
@@ -99,8 +113,9 @@ def stops_run(halt: Halt) -> bool:
     return halt.kind not in (HaltKind.CALL_TIMEOUT, HaltKind.UNDECIDED)
 
 
-def _close(run: Run) -> None:
+def _close(run: Run) -> int:
     try:
-        run.close()
+        return run.close()
     except DatabaseFault as error:
         logger.warning("claims not given back, they come back after the lease: %s", error)
+        return 0

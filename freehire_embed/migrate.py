@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+IDENTITIES = "0005_semantic_models"
+"""The migration after which a database can be asked for its target."""
 _CONCURRENTLY = re.compile(r"-- concurrently: (\w+)\n")
 # What we read of a `jobs` table that somebody else made.
 _READ_COLUMNS = frozenset(

@@ -63,13 +63,17 @@ class Run:
     def call_timeout_seconds(self) -> float | None:
         return self.settings.call_timeout_seconds or None
 
-    def close(self) -> None:
-        """Gives back every claim, notes the end, closes the client (not the database, which the caller owns)."""
+    def close(self) -> int:
+        """Gives back every claim, notes the end, closes the client (not the database, which the caller owns).
+
+        Returns how many entries were given back.
+        """
         self.embedder.close()
         released = self.outbox.release_run()
         if released:
             logger.info("gave back %d entries that were not finished", released)
         self.record.finish()
+        return released
 
 
 def open_run(settings: Settings, database: Database, run_id: str, window: Window | None = None) -> Run:
