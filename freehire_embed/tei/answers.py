@@ -1,0 +1,160 @@
+"""What an answer without vectors means. The body decides, not the status class.
+
+TEI moved the same complaint between 413, 400 and 422 from release to release, so the error type and the text
+are read first; the status speaks only for answers that carry neither.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+import orjson
+
+from freehire_embed.tei.faults import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+RETRY_AFTER_CAP_SECONDS = 60.0
+
+
+class Kind(Enum):
+    """What to do next; how often and how long is decided where the wave is known."""
+
+    ROW = auto()
+    """The server says that a text is at fault, but not which."""
+    DEFECT = auto()
+    """A row came back null, not finite, all zero, of odd width or not normalised."""
+    MANY_DEFECTS = auto()
+    """Most rows did: a server in trouble (fp16), not a trait of the texts."""
+    BACKEND = auto()
+    """Inference failed: too many rows for its memory, a text it cannot take, or another client's."""
+    SIZE = auto()
+    """The body is over the payload limit."""
+    LIMIT = auto()
+    """More rows than the server takes in one request; `Refusal.limit` says how many it takes."""
+    BUSY = auto()
+    COUNT = auto()
+    """Not one vector for each row, so none can be matched to its text."""
+    UPSTREAM = auto()
+    TIMEOUT = auto()
+    """Upstream as well; may also mean too many rows for the time."""
+    CONFIG = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    kind: Kind
+    cause: str
+    """A short word for statistics: a status, `timeout`, `connect`, `broken`, ..."""
+    detail: str
+    """One line for people, without row text."""
+    retry_after_seconds: float | None = None
+    limit: int | None = None
+
+
+_BY_TYPE = {
+    "unhealthy": Kind.UPSTREAM,
+    "backend": Kind.BACKEND,
+    "overloaded": Kind.BUSY,
+    "validation": Kind.ROW,
+    "tokenizer": Kind.ROW,
+    "empty": Kind.ROW,
+}
+_BY_STATUS = {
+    400: Kind.ROW,
+    408: Kind.UPSTREAM,
+    413: Kind.SIZE,
+    422: Kind.ROW,
+    424: Kind.BACKEND,
+    425: Kind.UPSTREAM,
+    429: Kind.BUSY,
+}
+_ABOUT_A_BODY = frozenset({400, 413, 422})
+_ABOUT_THE_SET_UP = frozenset({401, 403, 404, 405, 415})
+_BATCH_LIMIT = re.compile(r"maximum allowed batch size (\d+)", re.IGNORECASE)
+
+
+def read_refusal(status: int, headers: Mapping[str, str], body: bytes, private: Sequence[str]) -> Refusal:
+    """The meaning of an answer whose status is not 200.
+
+    `private` are the texts (and the key) that must not be quoted in `detail`.
+    """
+    error_type, message = _read_error(headers, body)
+    kind = _kind(status, error_type, message)
+    limit = None
+    if status in _ABOUT_A_BODY and (found := _BATCH_LIMIT.search(message)):
+        kind, limit = Kind.LIMIT, int(found[1])
+    title = f"{status} {error_type}".rstrip()
+    shown = redact(message, private) or _hint(status)
+    return Refusal(
+        kind,
+        cause=str(status),
+        detail=f"{title}: {shown}" if shown else title,
+        retry_after_seconds=_retry_after(headers),
+        limit=limit,
+    )
+
+
+def _kind(status: int, error_type: str, message: str) -> Kind:
+    if 300 <= status < 400 or status in _ABOUT_THE_SET_UP:
+        return Kind.CONFIG
+    if "not an embedding model" in message.lower():
+        return Kind.CONFIG
+    if kind := _BY_TYPE.get(error_type.lower()) or _BY_STATUS.get(status):
+        return kind
+    return Kind.CONFIG if 400 <= status < 500 else Kind.UPSTREAM
+
+
+def _hint(status: int) -> str:
+    if status in (401, 403):
+        return "check EMBED_API_KEY"
+    if 300 <= status < 400:
+        return "redirects are not followed; give EMBED_URL the final address"
+    return ""
+
+
+def _read_error(headers: Mapping[str, str], body: bytes) -> tuple[str, str]:
+    text = body[:4000].decode("utf-8", "replace").strip()
+    if text.startswith("<") or "text/html" in headers.get("content-type", ""):
+        return "", "an HTML page"
+    try:
+        error = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return "", text
+    if not isinstance(error, dict):
+        return "", ""
+    error_type = error.get("error_type") or error.get("type")
+    message = error.get("error") or error.get("message")
+    return (
+        error_type[:40] if isinstance(error_type, str) else "",
+        message if isinstance(message, str) else "",
+    )
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait, from either form of Retry-After, between 0 and the cap; None when not usable."""
+    given = headers.get("retry-after", "").strip()
+    try:
+        seconds = float(given)
+    except ValueError:
+        until = _date(given)
+        if until is None:
+            return None
+        # The server's own clock is the one the date was made with.
+        seconds = (until - (_date(headers.get("date", "")) or datetime.now(UTC))).total_seconds()
+    # Written so that a NaN, which compares false, gives the cap.
+    return max(seconds, 0.0) if seconds < RETRY_AFTER_CAP_SECONDS else RETRY_AFTER_CAP_SECONDS
+
+
+def _date(value: str) -> datetime | None:
+    try:
+        date = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return date if date.tzinfo else date.replace(tzinfo=UTC)

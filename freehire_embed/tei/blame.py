@@ -1,0 +1,295 @@
+"""One wave's rows -> vectors, with the blame put by evidence.
+
+A slice that fails is split until its bad row stands alone; the row is blamed only when it failed alone and
+the probe text succeeded right after. What the probe fails as well is nobody's fault and ends the wave.
+
+    slice -> vectors ................................. delivered
+          -> the server refuses a text ............... split
+          -> inference failed ................ pause, split
+          -> 5xx, reset, time-out, twice ..... probe; split, start over, or halt
+          -> some rows defective ..................... those again, alone
+          -> key, URL, redirect, another model ....... halt
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+from freehire_embed.domain import Halt, HaltKind
+from freehire_embed.tei.answers import Kind, Refusal
+from freehire_embed.tei.faults import ConfigFault, UpstreamFault
+from freehire_embed.tei.retry import unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from freehire_embed.domain import Vector
+    from freehire_embed.tei.client import TeiClient
+    from freehire_embed.tei.handshake import Probe
+    from freehire_embed.tei.pace import Gate, Limits, Patience
+    from freehire_embed.tei.stats import Tally
+    from freehire_embed.tei.vectors import Rows
+
+_TRIES = 2
+"""Failures of the upstream's kind before the probe is asked; the retry policy's attempts are then the probe's."""
+_BUSY_TRIES = 4
+_FREE_EXTRAS = 64
+"""Extra requests a wave may always make, beside one a row. One bad row in 32 costs at most 14."""
+_SUSPECT_SHARE = 4
+"""Pieces of a slice that failed get this fraction of an attempt's time; a row alone gets all of it."""
+_DOUBTFUL_ROWS = 8
+
+_SILENT = frozenset({Kind.UPSTREAM, Kind.TIMEOUT, Kind.COUNT})
+"""Nothing was said about any row."""
+_STATED = frozenset({Kind.ROW, Kind.SIZE})
+"""The server itself said that the text is at fault."""
+_PAUSED = _SILENT | {Kind.BACKEND, Kind.MANY_DEFECTS}
+_MAYBE_TOO_MANY = frozenset({Kind.BACKEND, Kind.TIMEOUT})
+
+
+class Stopped(Exception):
+    """Ends the wave's tasks; why is in `WaveEmbedding.halt`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    reason: str
+    stated: bool
+
+
+class WaveEmbedding:
+    """The state of one `embed` call: `vectors`, `blamed` and `halt` are its result, at any moment."""
+
+    def __init__(
+        self,
+        rows: Sequence[bytes],
+        *,
+        client: TeiClient,
+        probe: Probe,
+        gate: Gate,
+        limits: Limits,
+        patience: Patience,
+        tally: Tally,
+        attempt_timeout_seconds: float,
+    ) -> None:
+        self._rows = rows
+        self._client = client
+        self._probe = probe
+        self._gate = gate
+        self._limits = limits
+        self._patience = patience
+        self._tally = tally
+        self._attempt_timeout_seconds = attempt_timeout_seconds
+        # Rows of like length together: servers that pad do no work in vain, and requests take even times.
+        self._slices = deque([sorted(range(len(rows)), key=lambda place: len(rows[place]), reverse=True)])
+        self._extras_left = _FREE_EXTRAS + len(rows)
+        self.vectors: list[Vector | None] = [None] * len(rows)
+        self.blamed: dict[int, Blame] = {}
+        self.halt: Halt | None = None
+
+    async def work(self) -> None:
+        """Takes slices until none is left; run as many at once as requests may be in flight."""
+        while self._slices:
+            first, *rest = self._cut(self._slices.popleft())
+            self._slices.extendleft(reversed(rest))
+            await self._solve(first)
+
+    def doubts(self) -> Halt | None:
+        """A halt instead of the blame when most rows failed without the server saying why (fp16 does that)."""
+        doubtful = sum(not blame.stated for blame in self.blamed.values())
+        known = sum(vector is not None for vector in self.vectors) + len(self.blamed)
+        if known < _DOUBTFUL_ROWS or doubtful <= known / 2:
+            return None
+        reason = next(blame.reason for blame in self.blamed.values() if not blame.stated)
+        return Halt(
+            HaltKind.UPSTREAM,
+            f"EMBED_URL {self._client.endpoint.shown} fails for {doubtful} of {known} rows, which is no trait of "
+            f"the texts: {reason}",
+        )
+
+    async def _solve(self, rows: list[int], *, suspect: bool = False) -> int:
+        """Delivers the rows or blames them; gives the size of the largest request that was delivered whole."""
+        refusal = await self._deliver(rows, suspect=suspect)
+        if refusal is None:
+            return len(rows)
+        if len(rows) == 1:
+            self._tally.row_faults += 1
+            reason = f"{refusal.detail}; it failed alone, the probe text succeeded right after"
+            self.blamed[rows[0]] = Blame(reason, stated=refusal.kind in _STATED)
+            return 0
+        self._tally.splits += 1
+        if refusal.kind is Kind.LIMIT:
+            # Nobody is in doubt: the pieces are what should have been sent at first.
+            return max([await self._solve(piece, suspect=suspect) for piece in self._cut(rows)])
+        by_size = refusal.kind is Kind.SIZE
+        largest = max([await self._solve(half, suspect=True) for half in self._halves(rows, by_size=by_size)])
+        if refusal.kind in _MAYBE_TOO_MANY and self.blamed.keys().isdisjoint(rows):
+            self._limits.lower_rows(largest, f"{refusal.detail} with {len(rows)} rows, none of them at fault")
+        return largest
+
+    async def _deliver(self, rows: list[int], *, suspect: bool) -> Refusal | None:
+        """None when every row is settled; else the refusal that stands, with the probe as witness where due."""
+        alone = len(rows) == 1
+        seconds = self._attempt_timeout_seconds
+        if suspect and not alone:
+            seconds /= _SUSPECT_SHARE
+        started = time.monotonic()
+        failures = sent = 0
+        waited = 0.0
+        while True:
+            if suspect or sent:
+                self._spend_extra()
+            sent += 1
+            async with self._gate.place() as ticket:
+                answer = await self._client.embed([self._rows[place] for place in rows], seconds)
+            refusal = answer if isinstance(answer, Refusal) else await self._keep(rows, answer)
+            if refusal is None:
+                self._gate.widen()
+                return None
+            if refusal.kind is Kind.CONFIG:
+                self._stop(
+                    Halt(HaltKind.CONFIG, f"EMBED_URL {self._client.endpoint.shown}: {refusal.detail}")
+                )
+            if refusal.kind is Kind.BUSY:
+                self._gate.lower(ticket)
+                if not self._too_many_for_the_slots(refusal, rows, sent):
+                    self._extras_left += 1
+                    waited += await self._pause(refusal, sent)
+                    if waited >= self._patience.busy_seconds:
+                        self._give_up(sent, started, refusal)
+                    continue
+                refusal = Refusal(Kind.LIMIT, refusal.cause, refusal.detail, limit=len(rows) // 2)
+            refusal = self._learn(refusal, rows)
+            failures += 1
+            tries = self._tries(refusal.kind, alone=alone, suspect=suspect)
+            if failures < tries:
+                if refusal.kind in _PAUSED:
+                    await self._pause(refusal, failures)
+                continue
+            if (alone or tries > 1) and not await self._probe_is_fine():
+                # There was an outage, and it says nothing about these rows.
+                failures = 0
+                continue
+            if refusal.kind is Kind.MANY_DEFECTS:
+                self._give_up(sent, started, refusal)
+            if not alone and refusal.kind in _PAUSED:
+                await self._pause(refusal, 1)
+            return refusal
+
+    @staticmethod
+    def _tries(kind: Kind, *, alone: bool, suspect: bool) -> int:
+        if kind is Kind.MANY_DEFECTS:
+            return _TRIES
+        if kind in _SILENT:
+            return _TRIES if alone or not suspect else 1
+        if kind is Kind.BACKEND:
+            return _TRIES if alone else 1
+        if kind is Kind.DEFECT:
+            return 1 if suspect else _TRIES
+        return 1
+
+    async def _keep(self, rows: list[int], answer: Rows) -> Refusal | None:
+        """Stores the good vectors; sends the bad rows again, alone, when they are few."""
+        bad = answer.defects
+        if len(rows) > 1 and len(answer.foreign) == len(rows):
+            return Refusal(Kind.CONFIG, "foreign", f"{bad[0]}, for every row: another model or other options")
+        if len(rows) >= _DOUBTFUL_ROWS and len(bad) > len(rows) / 2:
+            return Refusal(
+                Kind.MANY_DEFECTS, "defect", f"{next(iter(bad.values()))} for {len(bad)} of {len(rows)} rows"
+            )
+        for place, vector in zip(rows, answer.vectors, strict=True):
+            self.vectors[place] = vector
+        if bad:
+            self._tally.retries["defect"] += 1
+        if len(rows) == 1 and bad:
+            return Refusal(Kind.DEFECT, "defect", bad[0])
+        for index in bad:
+            await self._solve([rows[index]], suspect=True)
+        return None
+
+    def _learn(self, refusal: Refusal, rows: list[int]) -> Refusal:
+        """Lowers the limits by what the server said; a limit that explains nothing is a refusal of the rows."""
+        if refusal.kind is Kind.LIMIT:
+            if refusal.limit is None or not 0 < refusal.limit < len(rows):
+                return Refusal(Kind.ROW, refusal.cause, refusal.detail)
+            self._limits.lower_rows(refusal.limit, refusal.detail)
+        elif refusal.kind is Kind.SIZE and len(rows) > 1:
+            size = sum(len(self._rows[place]) for place in rows)
+            self._limits.lower_bytes(size // 2, refusal.detail)
+        return refusal
+
+    def _too_many_for_the_slots(self, refusal: Refusal, rows: list[int], times: int) -> bool:
+        """A request with more rows than the server has slots is refused for ever, and nothing says so."""
+        unexplained = refusal.retry_after_seconds is None and times >= _BUSY_TRIES
+        return unexplained and len(rows) > 1 and self._gate.allowed == 1
+
+    async def _pause(self, refusal: Refusal, failures: int) -> float:
+        """Waits as long as the server asked, and everybody with it; else alone, by the retry policy."""
+        asked = refusal.retry_after_seconds
+        if asked is None:
+            seconds = self._patience.pause_seconds(failures)
+            await self._patience.sleep(seconds)
+            return seconds
+        self._tally.retry_after_waits += 1
+        self._tally.retry_after_seconds += asked
+        with self._gate.closed():
+            await self._patience.sleep(asked)
+        return asked
+
+    async def _probe_is_fine(self) -> bool:
+        """True when the known-good text succeeds at once, False when only after failures; halts if never.
+
+        Nothing else is sent meanwhile, so an outage costs one probe at a time, however many wait for it.
+        """
+        with self._gate.closed():
+            async with self._probe.turn:
+                try:
+                    _, attempts = await self._probe.persist()
+                except (UpstreamFault, ConfigFault) as fault:
+                    self._stop(fault.as_halt())
+        return attempts == 1
+
+    def _spend_extra(self) -> None:
+        self._extras_left -= 1
+        if self._extras_left < 0:
+            self._stop(
+                Halt(
+                    HaltKind.UPSTREAM,
+                    f"EMBED_URL {self._client.endpoint.shown} fails too often: the wave's "
+                    f"{_FREE_EXTRAS + len(self._rows)} extra requests are used up",
+                )
+            )
+
+    def _give_up(self, attempts: int, started: float, last: Refusal) -> NoReturn:
+        shown = self._client.endpoint.shown
+        self._stop(unavailable(shown, attempts, time.monotonic() - started, last).as_halt())
+
+    def _stop(self, halt: Halt) -> NoReturn:
+        self.halt = self.halt or halt
+        raise Stopped
+
+    def _cut(self, rows: list[int]) -> list[list[int]]:
+        """`rows` in pieces that respect the limits; a row over them goes alone."""
+        pieces: list[list[int]] = []
+        size = 0
+        for place in rows:
+            row_size = len(self._rows[place]) + 1
+            if not pieces or len(pieces[-1]) >= self._limits.rows or size + row_size > self._limits.bytes:
+                pieces.append([])
+                size = 0
+            pieces[-1].append(place)
+            size += row_size
+        return pieces
+
+    def _halves(self, rows: list[int], *, by_size: bool) -> tuple[list[int], list[int]]:
+        middle = len(rows) // 2
+        if by_size:
+            half = sum(len(self._rows[place]) for place in rows) / 2
+            middle = size = 0
+            while middle < len(rows) - 1 and (middle == 0 or size + len(self._rows[rows[middle]]) <= half):
+                size += len(self._rows[rows[middle]])
+                middle += 1
+        return rows[:middle], rows[middle:]

@@ -1,0 +1,70 @@
+"""The three kinds of fault, never mixed: a row's own, the upstream's, and the configuration's.
+
+A row fault is a value (`Embeddings.faults`), because its neighbours go on. The other two end something, so
+they are exceptions for whoever asked one question (`preflight`, `embed_query`) and a `Halt` for a wave.
+
+    TeiFault          the server refuses this very text (only a query can raise it)
+    ├── UpstreamFault the server, the network or a proxy; trying later helps
+    └── ConfigFault   model, width, pooling, key, URL or shape; trying later does not help
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from freehire_embed.domain import Halt, HaltKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class TeiFault(Exception):
+    """The text names the URL, the attempts, their duration and the last answer; never row text or a key."""
+
+
+class UpstreamFault(TeiFault):
+    """Nobody's work is charged for it."""
+
+    def as_halt(self) -> Halt:
+        return Halt(HaltKind.UPSTREAM, str(self))
+
+
+class ConfigFault(TeiFault):
+    """Stops a run before it writes anything."""
+
+    def as_halt(self) -> Halt:
+        return Halt(HaltKind.CONFIG, str(self))
+
+
+_MESSAGE_CHARACTERS = 200
+_ECHO_CHARACTERS = 10
+"""Shortest run of letters and digits that counts as quoted from what was sent."""
+
+
+def redact(message: str, private: Sequence[str]) -> str:
+    """`message` on one line, at most 200 characters, without anything quoted from the `private` texts.
+
+    Servers like to repeat their input in error messages. Spaces and punctuation are ignored when looking
+    for quotations, so that an escaped or re-wrapped one is found as well.
+    """
+    line = " ".join(message.split())[: 2 * _MESSAGE_CHARACTERS]
+    places = [place for place, character in enumerate(line) if character.isalnum()]
+    letters = "".join(line[place] for place in places)
+    sent = ["".join(filter(str.isalnum, text)) for text in private]
+    haystack = "\0".join(sent)
+    hidden: set[int] = set()
+    for start in range(len(letters) - _ECHO_CHARACTERS + 1):
+        if letters[start : start + _ECHO_CHARACTERS] in haystack:
+            hidden.update(range(places[start], places[start + _ECHO_CHARACTERS - 1] + 1))
+    for short in (text for text in sent if 2 < len(text) < _ECHO_CHARACTERS):
+        start = letters.find(short)
+        while start >= 0:
+            hidden.update(range(places[start], places[start + len(short) - 1] + 1))
+            start = letters.find(short, start + 1)
+    shown = []
+    for place, character in enumerate(line):
+        if place not in hidden:
+            shown.append(character)
+        elif place - 1 not in hidden:
+            shown.append("…")
+    return "".join(shown)[:_MESSAGE_CHARACTERS]

@@ -1,0 +1,114 @@
+"""How patient and how pushy the client is: pauses, requests in flight, rows and bytes in a request."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+logger = logging.getLogger(__name__)
+
+
+def _full_jitter(ceiling_seconds: float) -> float:
+    return random.uniform(0, ceiling_seconds)  # noqa: S311 - spreads clients, keeps no secret
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """The retry policy: 5 attempts, pauses of up to 1-2-4-8 seconds with full jitter, never over 30."""
+
+    attempts: int = 5
+    first_pause_seconds: float = 1.0
+    longest_pause_seconds: float = 30.0
+    busy_seconds: float = 300.0
+    """Waiting that one request may spend on 429 answers, which use up no attempt."""
+    jitter: Callable[[float], float] = _full_jitter
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+
+    def pause_seconds(self, failures: int) -> float:
+        """How long to wait after the given number of failures in a row (1, 2, ...)."""
+        # The exponent is capped only so that it cannot overflow a float.
+        ceiling = self.first_pause_seconds * 2.0 ** min(failures - 1, 60)
+        return self.jitter(min(ceiling, self.longest_pause_seconds))
+
+
+class Gate:
+    """Bounds the requests in flight: halves when the server is busy, grows back one at a time."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._allowed = float(most)
+        self._in_flight = 0
+        self._closed = 0
+        self._changed = asyncio.Event()
+        self._times_lowered = 0
+
+    @property
+    def most(self) -> int:
+        return self._most
+
+    @property
+    def allowed(self) -> int:
+        return int(self._allowed)
+
+    def cap(self, most: int) -> None:
+        """Never more than this from now on."""
+        self._most = min(self._most, most)
+        self._allowed = min(self._allowed, float(self._most))
+
+    @contextlib.asynccontextmanager
+    async def place(self) -> AsyncIterator[int]:
+        """Waits for a place and holds it; gives the ticket that `lower` wants."""
+        while self._closed or self._in_flight >= self.allowed:
+            self._changed.clear()
+            await self._changed.wait()
+        self._in_flight += 1
+        try:
+            yield self._times_lowered
+        finally:
+            self._in_flight -= 1
+            self._changed.set()
+
+    @contextlib.contextmanager
+    def closed(self) -> Iterator[None]:
+        """Nobody gets a place meanwhile: the server asked for a pause, or a probe finds out whether it lives."""
+        self._closed += 1
+        try:
+            yield
+        finally:
+            self._closed -= 1
+            self._changed.set()
+
+    def widen(self) -> None:
+        """After a success: about one place more for each round of successes."""
+        self._allowed = min(self._allowed + 1 / self._allowed, float(self._most))
+
+    def lower(self, ticket: int) -> None:
+        """Halves what is allowed, once for all the requests that were in flight together."""
+        if ticket == self._times_lowered:
+            self._times_lowered += 1
+            self._allowed = max(self._allowed / 2, 1.0)
+
+
+@dataclass(slots=True)
+class Limits:
+    """What one request may hold. Only ever lowered, and then for the rest of the run."""
+
+    rows: int
+    bytes: int
+
+    def lower_rows(self, rows: int, why: str) -> None:
+        if rows < self.rows:
+            logger.info("rows per request lowered from %d to %d: %s", self.rows, rows, why)
+            self.rows = rows
+
+    def lower_bytes(self, size: int, why: str) -> None:
+        if size < self.bytes:
+            logger.info("bytes per request lowered from %d to %d: %s", self.bytes, size, why)
+            self.bytes = size

@@ -1,0 +1,119 @@
+"""The body of a 200 -> float32 vectors, or what is wrong with each. Strict: what is doubtful is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+
+from freehire_embed.tei.answers import Kind, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from freehire_embed.domain import Vector
+
+NORM_TOLERANCE = 0.01
+"""The server normalises to length 1; fp16 and its JSON are off by far less than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """One entry for each row that was sent, in its order: the vector, or None and a line in `defects`."""
+
+    vectors: Sequence[Vector | None]
+    defects: dict[int, str]
+    foreign: frozenset[int]
+    """The defective rows whose width or norm is that of another model, or of other server options."""
+
+
+def read_rows(body: bytes, count: int, width: int) -> Rows | Refusal:
+    """The vectors of `count` rows; shape of each (width,), float32, finite, norm 1 within 0.01.
+
+    Takes a bare array of arrays and `{"embeddings": [...]}`.
+    """
+    try:
+        answer = _load(body)
+    except ValueError:
+        what = "an HTML page" if body.lstrip()[:1] == b"<" else "not JSON, or cut short"
+        return Refusal(Kind.UPSTREAM, "broken", f"200 with a body that is {what}")
+    rows = answer.get("embeddings") if isinstance(answer, dict) else answer
+    if not isinstance(rows, list):
+        return Refusal(Kind.UPSTREAM, "broken", "200 with JSON that is no list of vectors")
+    if len(rows) != count:
+        return Refusal(Kind.COUNT, "count", f"200 with {len(rows)} vectors for {count} rows")
+    matrix = _matrix(rows, width) if _only_numbers(body) else None
+    if matrix is not None and _norms_are_one(matrix).all():
+        return Rows(list(matrix), {}, frozenset())
+    return _row_by_row(rows, width)
+
+
+def _load(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        # NaN and Infinity are no JSON, but some servers write them; the rows around them are good.
+        return json.loads(body, parse_constant=lambda _: None)
+
+
+def _only_numbers(body: bytes) -> bool:
+    """True when no string, null, true, false or NaN can be in the body; numpy would take some for numbers."""
+    return not any(sign in body for sign in (b'"', b"u", b"a"))
+
+
+def _matrix(rows: list[Any], width: int) -> Vector | None:
+    try:
+        with np.errstate(over="ignore"):
+            matrix = np.array(rows, dtype=np.float32)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return matrix if matrix.shape == (len(rows), width) else None
+
+
+def _norms_are_one(matrix: Vector) -> NDArray[np.bool_]:
+    # Infinities and NaN compare false, so this finds them as well.
+    return np.abs(_norms(matrix) - 1) <= NORM_TOLERANCE
+
+
+def _norms(matrix: Vector) -> NDArray[np.float32]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms: NDArray[np.float32] = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
+    return norms
+
+
+def _row_by_row(rows: list[Any], width: int) -> Rows:
+    vectors: list[Vector | None] = []
+    defects: dict[int, str] = {}
+    foreign: set[int] = set()
+    for place, row in enumerate(rows):
+        vector, defect, is_foreign = _read_row(row, width)
+        vectors.append(vector)
+        if vector is None:
+            defects[place] = f"200 with {defect}"
+            if is_foreign:
+                foreign.add(place)
+    return Rows(vectors, defects, frozenset(foreign))
+
+
+def _read_row(row: object, width: int) -> tuple[Vector | None, str, bool]:
+    if not isinstance(row, list):
+        return None, "no vector", False
+    if len(row) != width:
+        return None, f"width {len(row)} instead of {width}", True
+    if None in row:
+        return None, "null values", False
+    if not {type(value) for value in row} <= {float, int}:
+        return None, "values that are not numbers", False
+    matrix = _matrix([row], width)
+    if matrix is None or not np.isfinite(matrix).all():
+        return None, "a value that is not finite", False
+    if not matrix.any():
+        return None, "all values zero", False
+    if not _norms_are_one(matrix).all():
+        return None, f"norm {_norms(matrix)[0]:.3g} instead of 1", True
+    return matrix[0], "", False
