@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 # Fresh postings go first, so a long drain has to hear of them.
 ENQUEUE_EVERY_SECONDS = 180
 # The server answers, yet wave after wave cannot be embedded: one more will not help.
-_UNDECIDED_IN_A_ROW = 3
+UNDECIDED_IN_A_ROW = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +86,18 @@ def drain(
             if on_wave:
                 on_wave(waves, report, clock() - wave_started)
             undecided = undecided + 1 if report.halt and report.halt.kind is HaltKind.UNDECIDED else 0
-            if report.halt and (stops_run(report.halt) or undecided >= _UNDECIDED_IN_A_ROW):
+            if report.halt and (stops_run(report.halt) or undecided >= UNDECIDED_IN_A_ROW):
                 break
     except DatabaseFault as error:
         kind = HaltKind.DATABASE if isinstance(error, DatabaseDown) else HaltKind.CONFIG
         total += WaveReport(halt=Halt(kind, str(error)))
     except KeyboardInterrupt as interrupt:
-        given_back = _close(run)
+        given_back = close(run)
         raise Interrupted(RunReport(enqueued, waves, total, clock() - started), given_back) from interrupt
     except BaseException:
-        _close(run)
+        close(run)
         raise
-    _close(run)
+    close(run)
     return RunReport(enqueued, waves, total, clock() - started)
 
 
@@ -113,7 +113,8 @@ def stops_run(halt: Halt) -> bool:
     return halt.kind not in (HaltKind.CALL_TIMEOUT, HaltKind.UNDECIDED)
 
 
-def _close(run: Run) -> int:
+def close(run: Run) -> int:
+    """Closes `run`, whatever becomes of it, and returns how many claims were given back."""
     try:
         return run.close()
     except DatabaseFault as error:

@@ -1,0 +1,29 @@
+"""The code location: what workspace.yaml loads. No logic."""
+
+import os
+
+import dagster as dg
+
+from freehire_embed.orchestration.jobs import backfill_job, embed_job
+from freehire_embed.orchestration.resources import LaneHolder, Postgres, Tei
+from freehire_embed.orchestration.wave_io import wave_io_manager
+
+
+def _secret(variable: str) -> str | None:
+    """Shown in the UI by its name, read when the resource starts; a variable that is not set cannot be named."""
+    return dg.EnvVar(variable) if os.environ.get(variable) else None
+
+
+postgres = Postgres(database_url=_secret("DATABASE_URL"))
+tei = Tei(url=_secret("EMBED_URL"), api_key=_secret("EMBED_API_KEY"))
+
+defs = dg.Definitions(
+    jobs=[embed_job, backfill_job],
+    resources={
+        "postgres": postgres,
+        "tei": tei,
+        "lane": LaneHolder(postgres=postgres, tei=tei),
+        "io_manager": wave_io_manager,
+    },
+    executor=dg.in_process_executor,
+)

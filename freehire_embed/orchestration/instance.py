@@ -1,0 +1,36 @@
+"""Where Dagster keeps its history when it has no database server of its own."""
+
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from dagster._core.instance.config import is_dagster_home_set
+from dagster._core.instance.ref import InstanceRef
+
+from freehire_embed.settings import Settings
+
+PROJECT_DIR = Path(__file__).parents[2]
+"""The checkout: dagster.yaml and workspace.yaml lie there."""
+
+
+class StateInstance(dg.DagsterInstance):
+    """Puts runs, events, schedules and logs on SQLite under FREEHIRE_STATE, whatever DAGSTER_HOME says.
+
+    dagster.yaml can name an environment variable there but no default for it, and without DAGSTER_HOME
+    `dagster dev` would keep its history in a folder that goes when it ends.
+    """
+
+    @classmethod
+    def config_schema(cls) -> dict[str, Any]:
+        return {}
+
+    @staticmethod
+    def config_defaults(base_dir: str) -> Any:  # noqa: ARG004 - Dagster passes DAGSTER_HOME
+        return InstanceRef.config_defaults(str(Settings.from_environment().state_dir / "dagster"))
+
+
+def open_instance() -> dg.DagsterInstance:
+    """The instance that `dagster dev` uses in the checkout: DAGSTER_HOME's, else the one of dagster.yaml."""
+    if is_dagster_home_set():
+        return dg.DagsterInstance.get()
+    return dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(PROJECT_DIR)))

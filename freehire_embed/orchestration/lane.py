@@ -1,0 +1,107 @@
+"""A lane: one Dagster run working wave after wave, and what its ops share while it lasts."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from freehire_embed import stages
+from freehire_embed.domain import EnqueueReport, HaltKind, Outcome, WaveReport
+from freehire_embed.drain import ENQUEUE_EVERY_SECONDS, UNDECIDED_IN_A_ROW, stops_run
+from freehire_embed.run import Run
+from freehire_embed.store.backlog import count_claimable
+from freehire_embed.store.outbox import Window
+from freehire_embed.store.runs import postings_per_hour
+from freehire_embed.waves import Wave
+
+# Postings that a wave brought to an end, be it a bad one.
+_ENDED = (Outcome.INDEXED, Outcome.REMOVED, Outcome.FAILED, Outcome.DEAD_LETTERED)
+# Beyond it a progress report need not be exact.
+_COUNTED_AHEAD = 100_000
+
+
+@dataclass(slots=True)
+class Lane:
+    """The rules that hold between the waves of one run; the waves themselves are worked by the ops."""
+
+    run: Run
+    window: Window | None
+    max_waves: int
+    max_seconds: float
+    clock: Callable[[], float] = time.monotonic
+    over: str | None = None
+    """Why nothing more is claimed; None while the lane is open."""
+    waves: int = 0
+    ended: int = 0
+    _undecided: int = 0
+    _started: float = field(init=False)
+    _enqueue_due: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        self._started = self.clock()
+
+    def enqueue(self) -> EnqueueReport:
+        report = stages.enqueue(self.run.outbox)
+        self._enqueue_due = self.clock() + ENQUEUE_EVERY_SECONDS
+        return report
+
+    def slots(self) -> int:
+        """Waves worth offering: what is claimable now, up to the run's limit."""
+        batch = self.run.settings.batch_size
+        return -(-self.claimable(self.max_waves * batch) // batch)
+
+    def claimable(self, limit: int = _COUNTED_AHEAD) -> int:
+        """Entries that a run could claim now, counted up to `limit`."""
+        return count_claimable(
+            self.run.database,
+            self.run.profile.identity,
+            lease_seconds=self.run.settings.lease_seconds,
+            limit=limit,
+            window=self.window,
+        )
+
+    def next_wave(self) -> Wave | None:
+        """Claims a wave unless the lane is over; queues anew every few minutes, so that fresh postings go first."""
+        if self.over is None and self.clock() > self._started + self.max_seconds:
+            self.over = "the run has lasted long enough, the next one goes on"
+        if self.over is not None:
+            return None
+        if self.clock() >= self._enqueue_due:
+            self.enqueue()
+        wave = stages.claim(self.run.outbox, self.run.settings.batch_size)
+        if wave is None:
+            self.over = "nothing is claimable any more"
+        return wave
+
+    @contextmanager
+    def ended_by_fault(self) -> Iterator[None]:
+        """A fault between the waves ends the lane: each further slot would only wait for the database again."""
+        try:
+            yield
+        except Exception as fault:
+            self.over = str(fault)
+            raise
+
+    def settle(self, report: WaveReport) -> None:
+        """Counts a finished wave, and ends the lane when its halt says that the next one would not fare better."""
+        self.run.record.add(report)
+        self.waves += 1
+        self.ended += sum(report.outcomes[outcome] for outcome in _ENDED)
+        undecided = report.halt is not None and report.halt.kind is HaltKind.UNDECIDED
+        self._undecided = self._undecided + 1 if undecided else 0
+        if report.halt and (stops_run(report.halt) or self._undecided >= UNDECIDED_IN_A_ROW):
+            self.over = report.halt.reason
+
+    def progress(self) -> str:
+        """How far this lane is and when the queue will be empty at the rate of all lanes together."""
+        left = self.claimable()
+        done = f"{self.waves} waves, {self.ended:,} postings done"
+        if not left:
+            return f"{done}, none left"
+        count = f"{left:,}" if left < _COUNTED_AHEAD else f"over {_COUNTED_AHEAD:,}"
+        rate = postings_per_hour(self.run.database)
+        if not rate or left >= _COUNTED_AHEAD:
+            return f"{done}, {count} left"
+        finish = datetime.now(UTC) + timedelta(hours=left / rate)
+        return f"{done}, {count} left, empty about {finish:%a %H:%M} UTC"
