@@ -151,6 +151,10 @@ class FaultyTei:
         """Gives another model's vectors after so many more embedding requests; /info then tells the new name."""
         self._swap = (len(self.sizes) + after, model_id)
 
+    def drop_connections(self) -> None:
+        """Closes every connection, as a proxy does with idle ones."""
+        asyncio.run_coroutine_threadsafe(self._drop(), self._loop).result(10)
+
     @property
     def requests(self) -> int:
         return len(self.sizes)
@@ -186,6 +190,9 @@ class FaultyTei:
         for conversation in conversations:
             conversation.cancel()
         await asyncio.gather(*conversations, return_exceptions=True)
+
+    async def _drop(self) -> None:
+        self.crash()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -47,7 +47,6 @@ _SILENT = frozenset({Kind.UPSTREAM, Kind.TIMEOUT, Kind.COUNT})
 _STATED = frozenset({Kind.ROW, Kind.SIZE})
 """The server itself said that the text is at fault."""
 _PAUSED = _SILENT | {Kind.BACKEND, Kind.MANY_DEFECTS}
-_MAYBE_TOO_MANY = frozenset({Kind.BACKEND, Kind.TIMEOUT})
 
 
 class Stopped(Exception):
@@ -126,8 +125,15 @@ class WaveEmbedding:
             return max([await self._solve(piece, suspect=suspect) for piece in self._cut(rows)])
         by_size = refusal.kind is Kind.SIZE
         largest = max([await self._solve(half, suspect=True) for half in self._halves(rows, by_size=by_size)])
-        if refusal.kind in _MAYBE_TOO_MANY and self.blamed.keys().isdisjoint(rows):
-            self._limits.lower_rows(largest, f"{refusal.detail} with {len(rows)} rows, none of them at fault")
+        if self.blamed.keys().isdisjoint(rows):
+            # None of them was at fault, so it was that there were so many.
+            if by_size:
+                self._limits.lower_bytes(sum(len(self._rows[place]) for place in rows) // 2, refusal.detail)
+            elif refusal.kind is Kind.BACKEND:
+                self._limits.lower_rows(largest, refusal.detail)
+            elif refusal.kind is Kind.TIMEOUT and not suspect:
+                # The pieces had only a share of the time that whole slices get.
+                self._limits.lower_rows(min(largest * _SUSPECT_SHARE, len(rows) // 2), refusal.detail)
         return largest
 
     async def _deliver(self, rows: list[int], *, suspect: bool) -> Refusal | None:
@@ -216,9 +222,6 @@ class WaveEmbedding:
             if refusal.limit is None or not 0 < refusal.limit < len(rows):
                 return Refusal(Kind.ROW, refusal.cause, refusal.detail)
             self._limits.lower_rows(refusal.limit, refusal.detail)
-        elif refusal.kind is Kind.SIZE and len(rows) > 1:
-            size = sum(len(self._rows[place]) for place in rows)
-            self._limits.lower_bytes(size // 2, refusal.detail)
         return refusal
 
     def _too_many_for_the_slots(self, refusal: Refusal, rows: list[int], times: int) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import httpx
@@ -22,6 +24,12 @@ _CONNECT_SECONDS = 5.0
 _MOST_ANSWER_BYTES = 64_000_000
 """32 rows of pgvector's widest vector (16,000) are 12 MB of JSON; what is far above that is no answer."""
 _HEAD, _TAIL = b'{"inputs":[', b'],"truncate":true}'
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Reads SSL_CERT_FILE, which private authorities need and trust_env=False alone would ignore."""
+    return httpx.create_ssl_context()
 
 
 class _Answer(NamedTuple):
@@ -61,6 +69,7 @@ class TeiClient:
             follow_redirects=False,
             # The environment's proxy is meant for the internet; asked for localhost it answers 502 with a page.
             trust_env=False,
+            verify=_tls(),
             transport=transport,
         )
 

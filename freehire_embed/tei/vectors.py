@@ -39,7 +39,7 @@ def read_rows(body: bytes, count: int, width: int) -> Rows | Refusal:
     """
     try:
         answer = _load(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         what = "an HTML page" if body.lstrip()[:1] == b"<" else "not JSON, or cut short"
         return Refusal(Kind.UPSTREAM, "broken", f"200 with a body that is {what}")
     rows = answer.get("embeddings") if isinstance(answer, dict) else answer
