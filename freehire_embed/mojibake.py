@@ -11,9 +11,9 @@ _FOLLOWING = sorted(
 _FOLLOW = "[" + re.escape("".join(_FOLLOWING)) + "]"
 _SEQUENCE = re.compile(f"[\xc2-\xdf]{_FOLLOW}|[\xe0-\xef]{_FOLLOW}{{2}}|[\xf0-\xf4]{_FOLLOW}{{3}}")
 _C1 = tuple(map(chr, range(0x80, 0xA0)))
-# What no honest text holds: a lead byte before a C1 control, `Ã` before a sign other than a closing quote, an
-# ordinal or a no-break space, and the start of a curly quote.
-_EVIDENCE = re.compile("[\xc2-\xf4][\x80-\x9f]|Ã[\xa1-\xa9\xab-\xaf\xb1-\xb9\xbc-\xbf]|â€")
+# What no honest text holds: a lead byte before a C1 control (U+0085 apart), `Ã` before a sign other than a
+# closing quote, an ordinal or a no-break space, and the start of a curly quote.
+_EVIDENCE = re.compile("[\xc2-\xf4][\x80-\x84\x86-\x9f]|Ã[\xa1-\xa9\xab-\xaf\xb1-\xb9\xbc-\xbf]|â€")
 
 
 def repair_mojibake(text: str) -> str:

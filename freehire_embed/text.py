@@ -130,8 +130,8 @@ class _Reader:
 
 def _read(source: str) -> str:
     reader: Any = _Reader()  # the stubs want targets to take bytes, too, and to build elements
-    parser = etree.HTMLParser(target=reader, encoding="utf-8", huge_tree=True)
     try:
+        parser = etree.HTMLParser(target=reader, encoding="utf-8", huge_tree=True)
         parser.feed(source.encode())
         return cast("str", parser.close())
     except etree.LxmlError:
