@@ -15,39 +15,20 @@ import argparse
 import asyncio
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import shake_128
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 import orjson
 
 from freehire_embed.drill import tei_faults
+from freehire_embed.drill.tei_exchange import JSON_HEADERS, TOKEN_LIMIT, WireExchange, vector_for
 from freehire_embed.profiles import E5_SMALL
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from freehire_embed.drill.tei_faults import Fault
 
-    from freehire_embed.drill.tei_faults import Fault, Headers
-
-_TOKEN_LIMIT = 512
-_CHARACTERS_PER_TOKEN = 4
-_JSON_HEADERS = (("content-type", "application/json"),)
-
-
-def vector_for(text: str, width: int = 384, model: str = E5_SMALL) -> NDArray[np.float32]:
-    """The vector that the server gives for `text`: shape (width,), norm 1; of different texts near orthogonal."""
-    row: NDArray[np.float32] = _vectors([text], width, model)[0]
-    return row
-
-
-def _vectors(texts: Iterable[str], width: int, model: str) -> NDArray[np.float32]:
-    salt = model.encode() + b"\0"
-    noise = b"".join(shake_128(salt + text.encode()).digest(2 * width) for text in texts)
-    matrix = np.frombuffer(noise, dtype="<i2").reshape(-1, width).astype(np.float32)
-    matrix /= np.sqrt(np.einsum("ij,ij->i", matrix, matrix))[:, None]
-    return matrix
+__all__ = ["FaultyTei", "vector_for"]
 
 
 @dataclass(slots=True)
@@ -120,7 +101,7 @@ class FaultyTei:
         """Set by every embedding request; clear it to wait for the next one."""
         self._rules: list[_Rule] = []
         self._swap: tuple[int, str] | None = None
-        self._requests_in_flight = 0
+        self.requests_in_flight = 0
         self._rows_in_flight = 0
         self._device_free_at = 0.0
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
@@ -208,7 +189,7 @@ class FaultyTei:
                 }
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
                 method, path, _ = first.split(" ", 2)
-                await self._answer(_Exchange(self, reader, writer), method, path, headers, body)
+                await self._answer(WireExchange(self, reader, writer), method, path, headers, body)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
@@ -216,7 +197,7 @@ class FaultyTei:
             writer.transport.abort()
 
     async def _answer(
-        self, exchange: _Exchange, method: str, path: str, headers: dict[str, str], body: bytes
+        self, exchange: WireExchange, method: str, path: str, headers: dict[str, str], body: bytes
     ) -> None:
         path = path.partition("?")[0]
         if method == "GET" and path in ("/health", "/"):
@@ -228,7 +209,7 @@ class FaultyTei:
             if rule := next((rule for rule in self._rules if rule.takes(None)), None):
                 await rule.fault(exchange)
             else:
-                await exchange.reply(200, orjson.dumps(self._describe()), _JSON_HEADERS)
+                await exchange.reply(200, orjson.dumps(self._describe()), JSON_HEADERS)
         elif path not in ("/embed", "/"):
             await exchange.reply(404, b"")
         elif method != "POST":
@@ -240,7 +221,7 @@ class FaultyTei:
         else:
             await self._embed(exchange, body)
 
-    async def _embed(self, exchange: _Exchange, body: bytes) -> None:
+    async def _embed(self, exchange: WireExchange, body: bytes) -> None:
         try:
             inputs = orjson.loads(body)["inputs"]
         except orjson.JSONDecodeError:
@@ -257,9 +238,9 @@ class FaultyTei:
         self.sizes.append(len(texts))
         if self.texts is not None:
             self.texts.append(texts)
-        self._requests_in_flight += 1
+        self.requests_in_flight += 1
         self._rows_in_flight += len(texts)
-        self.peak_requests = max(self.peak_requests, self._requests_in_flight)
+        self.peak_requests = max(self.peak_requests, self.requests_in_flight)
         self.peak_rows = max(self.peak_rows, self._rows_in_flight)
         self.arrived.set()
         try:
@@ -268,10 +249,10 @@ class FaultyTei:
             else:
                 await exchange.serve()
         finally:
-            self._requests_in_flight -= 1
+            self.requests_in_flight -= 1
             self._rows_in_flight -= len(texts)
 
-    def _fault(self, texts: list[str], exchange: _Exchange) -> Fault | None:
+    def _fault(self, texts: list[str], exchange: WireExchange) -> Fault | None:
         if self._swap and len(self.sizes) > self._swap[0]:
             self.model_id = self._swap[1]
             self._swap = None
@@ -312,7 +293,7 @@ class FaultyTei:
             "model_dtype": "float32",
             "model_type": {"embedding": {"pooling": self.pooling}},
             "max_concurrent_requests": self.slots,
-            "max_input_length": _TOKEN_LIMIT,
+            "max_input_length": TOKEN_LIMIT,
             "max_batch_tokens": 16384,
             "max_batch_requests": None,
             "max_client_batch_size": self.max_client_batch_size,
@@ -320,45 +301,6 @@ class FaultyTei:
             "tokenization_workers": 1,
             "version": "1.9.3",
         }
-
-
-class _Exchange:
-    def __init__(self, server: FaultyTei, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._server = server
-        self._reader = reader
-        self._writer = writer
-        self.texts: list[str] = []
-        self.marked: list[int] = []
-
-    def vectors(self) -> NDArray[np.float32]:
-        return _vectors(self.texts, self._server.width, self._server.model_id)
-
-    async def serve(self) -> None:
-        await self._server.compute(len(self.texts))
-        body = orjson.dumps(self.vectors(), option=orjson.OPT_SERIALIZE_NUMPY)
-        if self._server.object_shape:
-            body = b'{"embeddings":' + body + b"}"
-        tokens = sum(min(len(text) // _CHARACTERS_PER_TOKEN + 2, _TOKEN_LIMIT) for text in self.texts)
-        await self.reply(200, body, (*_JSON_HEADERS, ("x-compute-tokens", str(tokens))))
-
-    async def reply(self, status: int, body: bytes, headers: Headers = ()) -> None:
-        lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
-        head = f"HTTP/1.1 {status} .\r\ncontent-length: {len(body)}\r\n{lines}\r\n"
-        await self.write(head.encode() + body)
-
-    async def write(self, data: bytes) -> None:
-        self._writer.write(data)
-        await self._writer.drain()
-
-    async def hung_up(self) -> None:
-        while await self._reader.read(1024):
-            pass
-
-    def abort(self) -> None:
-        self._writer.transport.abort()
-
-    def crash(self) -> None:
-        self._server.crash()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

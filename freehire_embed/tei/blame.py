@@ -149,7 +149,10 @@ class WaveEmbedding:
             if suspect or sent:
                 self._spend_extra()
             sent += 1
-            async with self._gate.place() as ticket:
+            # The server batches requests together, and a crash takes all of them: only what fails with nothing
+            # else in flight has failed alone.
+            in_doubt = alone and (suspect or sent > 1)
+            async with self._gate.alone() if in_doubt else self._gate.place() as ticket:
                 answer = await self._client.embed([self._rows[place] for place in rows], seconds)
             refusal = answer if isinstance(answer, Refusal) else await self._keep(rows, answer)
             if refusal is None:

@@ -68,9 +68,24 @@ class Gate:
         while self._closed or self._in_flight >= self.allowed:
             self._changed.clear()
             await self._changed.wait()
+        with self._taken():
+            yield self._times_lowered
+
+    @contextlib.asynccontextmanager
+    async def alone(self) -> AsyncIterator[int]:
+        """Like `place`, with no other request in flight: what fails then was not another request's doing."""
+        with self.closed():
+            while self._in_flight:
+                self._changed.clear()
+                await self._changed.wait()
+            with self._taken():
+                yield self._times_lowered
+
+    @contextlib.contextmanager
+    def _taken(self) -> Iterator[None]:
         self._in_flight += 1
         try:
-            yield self._times_lowered
+            yield
         finally:
             self._in_flight -= 1
             self._changed.set()
