@@ -235,7 +235,7 @@ class WaveEmbedding:
     async def _pause(self, refusal: Refusal, failures: int) -> float:
         """Waits as long as the server asked, and everybody with it; else alone, by the retry policy."""
         asked = refusal.retry_after_seconds
-        if asked is None:
+        if not asked:
             seconds = self._patience.pause_seconds(failures)
             await self._patience.sleep(seconds)
             return seconds
