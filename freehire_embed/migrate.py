@@ -73,6 +73,12 @@ def pending(database: Database) -> list[str]:
     return [path.stem for path in migrations() if path.stem not in done]
 
 
+def index_names() -> dict[str, str]:
+    """The indexes that migrations build concurrently, each with its migration."""
+    named = {_index_name(path): path.stem for path in migrations()}
+    return {index: stem for index, stem in named.items() if index is not None}
+
+
 def _apply(connection: Connection, path: Path, width: int) -> None:
     statement = path.read_bytes().replace(b"${width}", str(width).encode())
     index = _index_name(path)

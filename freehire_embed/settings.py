@@ -52,6 +52,19 @@ RULES: Mapping[str, Rule] = {
     )
 }
 
+VARIABLES = (
+    "DATABASE_URL",
+    "EMBED_URL",
+    "EMBED_API_KEY",
+    "EMBED_MODEL",
+    "EMBED_PROFILES",
+    "EMBED_VERIFY_MODEL",
+    "FREEHIRE_STATE",
+    *RULES,
+)
+TRUE_WORDS = ("1", "true", "yes", "on")
+FALSE_WORDS = ("0", "false", "no", "off")
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -128,9 +141,9 @@ def _number(env: Mapping[str, str], variable: str) -> int:
 
 def _flag(env: Mapping[str, str], variable: str, *, default: bool) -> bool:
     given = (_text(env, variable) or "").lower()
-    if given in ("1", "true", "yes", "on"):
+    if given in TRUE_WORDS:
         return True
-    if given in ("0", "false", "no", "off"):
+    if given in FALSE_WORDS:
         return False
     if given:
         logger.warning("%s=%r is neither true nor false; using the default %s", variable, given, default)

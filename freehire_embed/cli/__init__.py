@@ -1,0 +1,79 @@
+"""The command line: `freehire-embed COMMAND`. One small module a group of commands; `exits.py` rules exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from freehire_embed.cli import (
+    demo,
+    doctor,
+    identities,
+    importing,
+    run,
+    schema,
+    search,
+    serve,
+    status,
+)
+from freehire_embed.cli.exits import CLEAN, EXPECTED, FAILED, MISUSED, exit_code
+from freehire_embed.cli.output import configure_logging
+
+
+@click.group(
+    context_settings={"auto_envvar_prefix": "FREEHIRE", "help_option_names": ["-h", "--help"]},
+    commands=[
+        demo.demo,
+        schema.migrate,
+        importing.import_files,
+        status.plan,
+        run.run,
+        status.status,
+        status.metrics,
+        identities.models,
+        search.search,
+        serve.serve_tei,
+        doctor.doctor,
+    ],
+)
+@click.version_option(package_name="freehire_embed")
+def commands() -> None:
+    """\b
+    Example: freehire-embed demo
+
+    Keeps the vectors of a Postgres catalogue of job postings equal to its text. Settings come from the environment
+    (docs/settings.md). Exit codes: 0 clean, 1 something failed or is down, 2 usage or configuration.
+    """
+
+
+def main() -> None:
+    """Runs the command of this process's arguments and exits with its code."""
+    configure_logging()
+    try:
+        code = commands.main(prog_name="freehire-embed", standalone_mode=False) or CLEAN
+    except click.ClickException as error:
+        code = _explain(_usage(error), MISUSED)
+    except EXPECTED as error:
+        code = _explain(str(error), exit_code(error))
+    except (KeyboardInterrupt, click.Abort):
+        code = _explain("stopped", FAILED)
+    except BrokenPipeError:
+        # The reader of our output has gone; without this the interpreter complains once more at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = FAILED
+    sys.exit(code)
+
+
+def _usage(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    message = error.format_message()
+    # A group without a command is answered with its whole help.
+    return f"{message} See: {context.command_path} --help" if context and "\n" not in message else message
+
+
+def _explain(message: str, code: int) -> int:
+    line = message if message.startswith("Usage:") else f"freehire-embed: {' '.join(message.split())}"
+    click.echo(line, err=True)
+    return code

@@ -1,0 +1,48 @@
+"""What all commands share: options that name their variable, and the way to settings and database."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from freehire_embed.local.defaults import with_database
+from freehire_embed.settings import Settings
+from freehire_embed.store.database import Database
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Command = TypeVar("Command", bound="Callable[..., Any]")
+
+option = partial(click.option, show_envvar=True)
+"""click's, with the variable in the help. An option that is no setting gets FREEHIRE_<COMMAND>_<OPTION>."""
+
+json_option = option("--json", is_flag=True, help="Print JSON for scripts.")
+
+
+def setting_option(flag: str, variable: str, text: str) -> Callable[[Command], Command]:
+    """An option that stands for the setting `variable`; the settings' own rules judge its value."""
+
+    def override(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            context.ensure_object(dict)[variable] = value
+
+    return option(flag, envvar=variable, help=text, callback=override, expose_value=False)
+
+
+def read_settings() -> Settings:
+    """The settings of the environment and of this command's options."""
+    return Settings.from_environment({**os.environ, **click.get_current_context().ensure_object(dict)})
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[tuple[Settings, Database]]:
+    """An open database, the embedded one where none is named, and the settings with its URL filled in."""
+    settings = with_database(settings)
+    assert settings.database_url is not None  # noqa: S101 - just filled in
+    with Database(settings.database_url) as database:
+        yield settings, database

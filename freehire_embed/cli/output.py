@@ -1,0 +1,78 @@
+"""Where lines go: results to stdout, everything else to stderr; a bar for a terminal, plain lines for a log."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+terminal = Console(stderr=True)
+
+
+def configure_logging() -> None:
+    """Our own messages from INFO, those of libraries from WARNING: httpx tells of every request."""
+    if terminal.is_terminal:
+        logging.basicConfig(
+            format="%(message)s", handlers=[RichHandler(console=terminal, show_time=False, show_path=False)]
+        )
+    else:
+        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    logging.getLogger("freehire_embed").setLevel(logging.INFO)
+
+
+def print_json(value: Any) -> None:
+    """One line, so that a script can take the last one."""
+    click.echo(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def note(line: str) -> None:
+    """One line about the work, apart from its result."""
+    terminal.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+class Advance(Protocol):
+    def __call__(self, done: int, total: int | None, line: str) -> None:
+        """`done` of `total` (None = not known); `line` says the same for a log."""
+
+
+@contextmanager
+def progress(unit: str, log_every_seconds: float = 0) -> Iterator[Advance]:
+    """A bar while the block runs on a terminal; in a log, a line when it advances, but not more often than that."""
+    if not terminal.is_terminal:
+        last = time.monotonic()
+
+        def log(done: int, total: int | None, line: str) -> None:  # noqa: ARG001
+            nonlocal last
+            if time.monotonic() - last >= log_every_seconds:
+                last = time.monotonic()
+                note(line)
+
+        yield log
+        return
+    columns = (TextColumn(unit), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=terminal) as bar:
+        task = bar.add_task(unit, total=None)
+
+        def advance(done: int, total: int | None, line: str) -> None:  # noqa: ARG001
+            bar.update(task, completed=done, total=total)
+
+        yield advance
+
+
+def duration(seconds: float) -> str:
+    """`seconds` for people: 45 s, 12 min, 3.5 h, 2.1 days."""
+    for size, unit in ((86400, "days"), (3600, "h")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"

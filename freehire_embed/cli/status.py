@@ -1,0 +1,103 @@
+"""`status`, `plan` and `metrics`: looking without touching."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from freehire_embed.cli.exits import CLEAN
+from freehire_embed.cli.options import json_option, opened, read_settings, setting_option
+from freehire_embed.cli.output import duration, print_json
+from freehire_embed.metrics import exposition
+from freehire_embed.run import resolve_profile
+from freehire_embed.store.coverage import measure_status
+from freehire_embed.store.identities import check_usable
+from freehire_embed.store.plan import make_plan
+
+if TYPE_CHECKING:
+    from freehire_embed.store.coverage import Status
+    from freehire_embed.store.plan import Plan
+
+
+def _measure() -> Status:
+    with opened(read_settings()) as (settings, database):
+        profile = resolve_profile(settings, database)
+        return measure_status(database, profile.identity, settings.lease_seconds)
+
+
+@click.command(short_help="Show queue, coverage, rate and time left.")
+@json_option
+def status(json: bool) -> int:
+    """\b
+    Example: freehire-embed status --json
+
+    How deep the queue is, how much of the catalogue is covered, and how long the rest will take.
+    """
+    state = _measure()
+    if json:
+        print_json(state.as_json())
+        return CLEAN
+    show_status(state)
+    return CLEAN
+
+
+def show_status(state: Status) -> None:
+    """Six lines for people."""
+    coverage = state.coverage
+    share = f" ({coverage.covered / coverage.eligible:.1%})" if coverage.eligible else ""
+    eta = "not known" if state.eta_seconds is None else duration(state.eta_seconds)
+    click.echo(f"target     {state.target_model}")
+    click.echo(f"coverage   {coverage.covered} of {coverage.eligible} eligible postings{share}")
+    click.echo(f"           {coverage.stale} stale, {coverage.no_text} without text")
+    click.echo(f"queue      {state.depth} live, {state.leased} of them leased, {state.dead} dead")
+    click.echo(f"oldest     {duration(state.oldest_seconds)}")
+    click.echo(f"rate       {state.rate_per_hour:.0f} postings an hour; time left {eta}")
+
+
+@click.command(short_help="Print the status as Prometheus text.")
+def metrics() -> int:
+    """\b
+    Example: freehire-embed metrics > /var/lib/node_exporter/freehire_embed.prom
+
+    The figures of `status` as Prometheus text, for a textfile collector.
+    """
+    click.echo(exposition(_measure()), nl=False)
+    return CLEAN
+
+
+@click.command(short_help="Say what a run would do, and why.")
+@json_option
+@setting_option("--model", "EMBED_MODEL", "Embedder identity to plan for; without it, the target.")
+def plan(json: bool) -> int:
+    """\b
+    Example: freehire-embed plan --model intfloat/multilingual-e5-base-chunked-v2
+
+    What a run would do now and why. Writes nothing and asks no server.
+    """
+    with opened(read_settings()) as (settings, database):
+        profile = resolve_profile(settings, database)
+        check_usable(database, profile)
+        made = make_plan(database, profile)
+    if json:
+        print_json({**asdict(made), "seconds": made.seconds})
+        return CLEAN
+    _show(made)
+    return CLEAN
+
+
+def _show(made: Plan) -> None:
+    time_needed = (
+        "not known: no run in the last hour" if made.seconds is None else f"about {duration(made.seconds)}"
+    )
+    click.echo(f"model      {made.model}")
+    click.echo(
+        f"embed      {made.missing} never embedded, {made.content} changed, {made.by_model} of another model"
+    )
+    click.echo(f"clear      {made.clear} closed, reposts or not tech any more")
+    click.echo(
+        f"waiting    {made.queued} of these are queued already, {made.dead} are blocked by a dead letter"
+    )
+    click.echo(f"passages   about {made.passages} to embed")
+    click.echo(f"time       {time_needed}")

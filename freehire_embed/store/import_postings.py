@@ -1,0 +1,107 @@
+"""Postings of files -> `jobs`, for people without freehire."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from freehire_embed.store.database import execute, fetch
+from freehire_embed.store.divide import divide
+from freehire_embed.store.faults import translate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from freehire_embed.postings_file import Posting
+    from freehire_embed.store.database import Connection, Database
+
+# A batch of the largest real postings is some 20 MB; more rows a statement gain nothing.
+_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """What became of one batch; of a key that comes twice the last row counts."""
+
+    added: int
+    updated: int
+    unchanged: int
+    refused: tuple[str, ...] = ()
+    """Rows that Postgres refuses: their keys and why."""
+
+
+@contextmanager
+def posting_import(database: Database) -> Iterator[PostingImport]:
+    """Opens one import of any number of files, on one connection; each batch commits by itself.
+
+    Raises DatabaseFault. An import that broke off is simply repeated: what is there already stays untouched.
+    """
+    with _explained(), database.connection() as connection:
+        execute(connection, "import_session")
+        try:
+            yield PostingImport(connection)
+        finally:
+            # The connection goes back to the pool and must not take the keys with it.
+            if not connection.broken:
+                execute(connection, "import_forget")
+
+
+class PostingImport:
+    """See `posting_import`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, postings: Iterable[Posting]) -> Iterator[BatchReport]:
+        """Adds or updates by (source, external_id), batch after batch."""
+        remaining = iter(postings)
+        while batch := list(islice(remaining, _BATCH)):
+            yield self._write(batch)
+
+    def close_missing(self) -> int:
+        """Closes the open postings of the sources seen so far whose keys were not seen; returns how many."""
+        return execute(self._connection, "import_close_missing")
+
+    def _write(self, batch: Sequence[Posting]) -> BatchReport:
+        parts, rejected = divide(range(len(batch)), lambda places: self._upsert([batch[i] for i in places]))
+        return BatchReport(
+            added=sum(part.added for part in parts),
+            updated=sum(part.updated for part in parts),
+            unchanged=sum(part.unchanged for part in parts),
+            refused=tuple(
+                f"{batch[place].source} {batch[place].external_id}: Postgres refuses the row: {why}"
+                for place, why in rejected.items()
+            ),
+        )
+
+    def _upsert(self, batch: Sequence[Posting]) -> BatchReport:
+        columns = {
+            "sources": [posting.source for posting in batch],
+            "external_ids": [posting.external_id for posting in batch],
+            "urls": [posting.url for posting in batch],
+            "titles": [posting.title for posting in batch],
+            "companies": [posting.company for posting in batch],
+            "company_slugs": [posting.company_slug for posting in batch],
+            "descriptions": [posting.description for posting in batch],
+            "public_slugs": [posting.public_slug for posting in batch],
+            "posted": [posting.posted_at for posting in batch],
+            "tech": [posting.is_tech for posting in batch],
+            "closed": [posting.closed_at for posting in batch],
+            "hashes": [posting.content_hash for posting in batch],
+        }
+        with _explained(), self._connection.transaction():
+            written = [row.added for row in fetch(self._connection, "import_postings", columns)]
+        keys = {(posting.source, posting.external_id) for posting in batch}
+        return BatchReport(sum(written), len(written) - sum(written), len(keys) - len(written))
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error as error:
+        raise translate(error) from error
