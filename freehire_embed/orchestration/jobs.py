@@ -38,7 +38,7 @@ def _whole_month(_month: str) -> dict[str, object]:
 backfill_job = drain.to_job(
     name="backfill_job",
     description="Embeds one month of postings, by job_posted_at, under the model string in its config. Launched "
-    "again it goes on where it was. It has a lane of its own beside the live runs, and waits for them in the queue.",
+    "again it goes on where it was. It has a lane of its own beside the live runs and waits for them in the queue.",
     tags={
         **_TAGS,
         LANE_TAG: "backfill",

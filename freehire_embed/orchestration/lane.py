@@ -96,7 +96,7 @@ class Lane:
     def progress(self) -> str:
         """How far this lane is and when the queue will be empty at the rate of all lanes together."""
         left = self.claimable()
-        done = f"{self.waves} waves, {self.ended:,} postings done"
+        done = f"{_counted(self.waves, 'wave')} and {_counted(self.ended, 'posting')} done"
         if not left:
             return f"{done}, none left"
         count = f"{left:,}" if left < _COUNTED_AHEAD else f"over {_COUNTED_AHEAD:,}"
@@ -105,3 +105,7 @@ class Lane:
             return f"{done}, {count} left"
         finish = datetime.now(UTC) + timedelta(hours=left / rate)
         return f"{done}, {count} left, empty about {finish:%a %H:%M} UTC"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

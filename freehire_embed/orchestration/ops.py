@@ -35,7 +35,7 @@ def enqueue(
         slots = opened.slots()
     identity = opened.run.profile.identity
     context.log.info(f"{identity}: {report.enqueued} queued, {slots} waves to work")
-    metadata = {"model": identity, "promoted": opened.run.promoted, "waves": slots, **asdict(report)}
+    metadata = {"identity": identity, "promoted": opened.run.promoted, "waves": slots, **asdict(report)}
     yield dg.Output(None, "report", metadata=metadata)
     for slot in range(slots):
         yield dg.DynamicOutput(slot, mapping_key=f"wave_{slot + 1:04d}", output_name="slots")
