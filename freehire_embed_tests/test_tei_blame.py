@@ -370,7 +370,7 @@ def test_mostly_null_vectors_are_the_servers_trouble() -> None:
         tei.fail(tei_faults.values("null"), marker="BAD")
         embeddings = embedder.embed(texts)
         assert embeddings.halt is not None
-        assert embeddings.halt.kind is HaltKind.UPSTREAM
+        assert embeddings.halt.kind is HaltKind.UNDECIDED
         assert embeddings.faults == {}
         assert tei.requests <= 4
 
@@ -407,7 +407,7 @@ def test_a_wave_that_fails_again_and_again_spends_a_bounded_number_of_requests()
     with function_client(flapping) as embedder:
         embeddings = embedder.embed(texts)
         assert embeddings.halt is not None
-        assert embeddings.halt.kind is HaltKind.UPSTREAM
+        assert embeddings.halt.kind is HaltKind.UNDECIDED
         assert embeddings.faults == {} or len(embeddings.faults) < 100
         assert seen[0] < 3 * (64 + 200)
 

@@ -104,7 +104,7 @@ class WaveEmbedding:
             return None
         reason = next(blame.reason for blame in self.blamed.values() if not blame.stated)
         return Halt(
-            HaltKind.UPSTREAM,
+            HaltKind.UNDECIDED,
             f"EMBED_URL {self._client.endpoint.shown} fails for {doubtful} of {known} rows, which is no trait of "
             f"the texts: {reason}",
         )
@@ -183,7 +183,8 @@ class WaveEmbedding:
                 failures = 0
                 continue
             if refusal.kind is Kind.MANY_DEFECTS:
-                self._give_up(sent, started, refusal)
+                shown = self._client.endpoint.shown
+                self._stop(Halt(HaltKind.UNDECIDED, f"EMBED_URL {shown} answers badly: {refusal.detail}"))
             if not alone and refusal.kind in _PAUSED:
                 await self._pause(refusal, 1)
             return refusal
@@ -263,7 +264,7 @@ class WaveEmbedding:
         if self._extras_left < 0:
             self._stop(
                 Halt(
-                    HaltKind.UPSTREAM,
+                    HaltKind.UNDECIDED,
                     f"EMBED_URL {self._client.endpoint.shown} fails too often: the wave's "
                     f"{_FREE_EXTRAS + len(self._rows)} extra requests are used up",
                 )
