@@ -66,7 +66,7 @@ def migrations() -> list[Path]:
 
 def pending(database: Database) -> list[str]:
     """Names of migrations that this database lacks; all of them on an empty one."""
-    with database.connection() as connection:
+    with _explained(), database.connection() as connection:
         if connection.execute(query("migrations_exist")).fetchone() == (None,):
             return [path.stem for path in migrations()]
         done = {row[0] for row in connection.execute(query("migrations_applied"))}

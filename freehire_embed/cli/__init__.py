@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -20,6 +21,9 @@ from freehire_embed.cli import (
 )
 from freehire_embed.cli.exits import CLEAN, EXPECTED, FAILED, MISUSED, exit_code
 from freehire_embed.cli.output import configure_logging
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @click.group(
@@ -48,11 +52,11 @@ def commands() -> None:
     """
 
 
-def main() -> None:
-    """Runs the command of this process's arguments and exits with its code."""
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Runs the command in `arguments` (default: this process's) and exits with its code."""
     configure_logging()
     try:
-        code = commands.main(prog_name="freehire-embed", standalone_mode=False) or CLEAN
+        code = commands.main(arguments, prog_name="freehire-embed", standalone_mode=False) or CLEAN
     except click.ClickException as error:
         code = _explain(_usage(error), MISUSED)
     except EXPECTED as error:

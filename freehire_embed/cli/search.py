@@ -13,7 +13,7 @@ from freehire_embed.cli.options import json_option, opened, option, read_setting
 from freehire_embed.cli.output import print_json
 from freehire_embed.local.defaults import with_embedder
 from freehire_embed.run import make_embedder, resolve_profile
-from freehire_embed.store.identities import check_usable
+from freehire_embed.store.identities import check_usable, target
 from freehire_embed.store.search import find_nearest
 
 if TYPE_CHECKING:
@@ -49,8 +49,10 @@ def answer(settings: Settings, database: Database, text: str, limit: int) -> lis
     """Embeds `text` under the target and looks up its neighbours.
 
     The server has to prove first that it serves the target: a query vector of another model would find nonsense.
-    Raises SettingsError for an empty `text`, and what `check_usable` and the embedder raise.
+    [] where nothing was ever embedded. Raises what `check_usable` and the embedder raise.
     """
+    if target(database) is None:
+        return []
     profile = resolve_profile(replace(settings, model=None), database)
     if settings.model and settings.model != profile.identity:
         logger.warning("EMBED_MODEL is %s; searching the target %s", settings.model, profile.identity)

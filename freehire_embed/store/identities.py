@@ -48,6 +48,8 @@ def check_usable(database: Database, profile: Profile) -> Vector | None:
     Raises SettingsError for a superseded identity and DatabaseMisfit when the vector column has another width.
     """
     width = vector_width(database)
+    if width is None:
+        raise DatabaseMisfit("the table job_semantic_chunks is not there: run `freehire-embed migrate`")
     if width != profile.width:
         raise DatabaseMisfit(
             f"job_semantic_chunks.embedding is {width} wide and {profile.identity} makes {profile.width}: "
