@@ -26,6 +26,8 @@ _POSTGRES = 150_000
 _PGVECTOR = (0, 7)
 # A wave's longest transaction takes seconds; dumps and forgotten sessions take hours.
 _OLD_SNAPSHOT_SECONDS = 300
+# Dagster's own tolerance for a daemon that does not beat.
+_DAEMON_SEEN_SECONDS = 300
 
 _FIXES: tuple[tuple[type[Exception], str], ...] = (
     (UpstreamFault, "start the server at EMBED_URL, or point EMBED_URL at one that runs"),
@@ -50,6 +52,7 @@ def diagnose(settings: Settings, environment: Mapping[str, str]) -> Iterator[Che
     """Checks `settings` and everything they name, as it goes; what cannot be looked at is left out."""
     yield from _values(environment)
     yield from _unknown_variables(environment)
+    yield from _automation(settings, environment)
     try:
         load_profiles(settings.profiles_path)
         settings = with_database(settings)
@@ -104,6 +107,28 @@ def _unknown_variables(environment: Mapping[str, str]) -> Iterator[Check]:
             near = difflib.get_close_matches(variable, VARIABLES, 1)
             fix = f"did you mean {near[0]}?" if near else "unset it, or see docs/settings.md"
             yield Check("settings", False, f"{variable} is no setting", fix)
+
+
+def _automation(settings: Settings, environment: Mapping[str, str]) -> Iterator[Check]:
+    """Only where Dagster is in use: who runs the pipeline from cron has no instance."""
+    configured = bool(environment.get("DAGSTER_HOME"))
+    if not configured and not (settings.state_dir / "dagster").is_dir():
+        return
+    # Dagster takes two seconds to import.
+    from freehire_embed.orchestration.inspection import inspect_automation
+
+    automation = inspect_automation()
+    for name in automation.stopped:
+        yield Check("dagster", False, f"{name} is switched off", "switch it on in the UI under Automation")
+    seconds = automation.daemon_seconds
+    if seconds is not None and seconds < _DAEMON_SEEN_SECONDS:
+        yield Check("dagster", True, "the daemon is alive")
+    elif configured:
+        seen = "was never seen" if seconds is None else f"was last seen {seconds / 60:.0f} min ago"
+        fix = "start dagster-daemon with this DAGSTER_HOME; without it no schedule or sensor runs"
+        yield Check("dagster", False, f"the daemon {seen}", fix)
+    else:
+        yield Check("dagster", True, "no daemon runs now; `make ui` starts one")
 
 
 def _database(database: Database) -> Iterator[Check]:

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import dagster as dg
 import psycopg
 import pytest
+from dagster._core.definitions.run_request import InstigatorType
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepositoryOrigin
+from dagster._core.scheduler.instigation import (
+    InstigatorState,
+    InstigatorStatus,
+    ScheduleInstigatorData,
+)
 
 from freehire_embed.doctor import Check, diagnose
 from freehire_embed.drill.faulty_tei import FaultyTei
@@ -170,3 +178,24 @@ def test_a_role_that_lacks_rights_is_told_which(
     finally:
         sql.execute(f"drop owned by {name}")
         sql.execute(f"drop role {name}")
+
+
+def test_a_schedule_that_is_off_and_a_daemon_that_is_gone_are_wrong_where_dagster_is_configured(
+    deployed: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    repository = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("freehire_embed"), "__repository__")
+    switched_off = InstigatorState(
+        repository.get_instigator_origin("embed_schedule"),
+        InstigatorType.SCHEDULE,
+        InstigatorStatus.STOPPED,
+        ScheduleInstigatorData("*/5 * * * *"),
+    )
+    with dg.DagsterInstance.get() as instance:
+        instance.add_instigator_state(switched_off)
+    failing = [check.found for check in checks({**deployed, "DAGSTER_HOME": str(tmp_path)}) if not check.ok]
+    assert failing == ["embed_schedule is switched off", "the daemon was never seen"]
+
+
+def test_without_a_dagster_instance_nothing_is_said_of_it(deployed: dict[str, str]) -> None:
+    assert "dagster" not in {check.name for check in checks(deployed)}
