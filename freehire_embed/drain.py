@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from freehire_embed import stages
-from freehire_embed.domain import EnqueueReport, Halt, HaltKind, Outcome, WaveReport
+from freehire_embed.domain import Embeddings, EnqueueReport, Halt, HaltKind, Outcome, WaveReport
 from freehire_embed.store.faults import DatabaseDown, DatabaseFault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from freehire_embed.run import Run
+    from freehire_embed.stages import Embedder
     from freehire_embed.waves import Wave
 
 logger = logging.getLogger(__name__)
@@ -23,6 +26,10 @@ logger = logging.getLogger(__name__)
 ENQUEUE_EVERY_SECONDS = 180
 # The server answers, yet wave after wave cannot be embedded: one more will not help.
 UNDECIDED_IN_A_ROW = 3
+# One wave at the server, one on its way there, one on its way out: with fewer the server waits for Postgres.
+WAVES_AT_ONCE = 3
+# How long an interrupted run waits for commits that are under way, to count them.
+_LANDING_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,109 @@ class Interrupted(KeyboardInterrupt):
         self.given_back = given_back
 
 
+class _OneWaveAtATime:
+    """Lets one wave use the server at a time: it gets all of its speed, and its time limit runs only then.
+
+    What stopped one wave stops those that wait: an outage is probed once, not once a wave.
+    """
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._turn = threading.Lock()
+        self._halt: Halt | None = None
+
+    def embed(self, passages: Sequence[str], timeout_seconds: float | None = None) -> Embeddings:
+        with self._turn:
+            if self._halt:
+                return Embeddings([None] * len(passages), halt=self._halt)
+            result = self._embedder.embed(passages, timeout_seconds)
+            if result.halt and stops_run(result.halt):
+                self._halt = result.halt
+            return result
+
+    def verify(self) -> Halt | None:
+        return self._embedder.verify()
+
+
+class _Flight:
+    """The waves in hand, each worked from chunk to commit by a thread of its own, and what has landed so far."""
+
+    def __init__(
+        self, run: Run, on_wave: Callable[[int, WaveReport, float], None] | None, clock: Callable[[], float]
+    ) -> None:
+        self._run = run
+        self._on_wave = on_wave
+        self._clock = clock
+        self._embedder = _OneWaveAtATime(run.embedder)
+        self._threads = ThreadPoolExecutor(WAVES_AT_ONCE, thread_name_prefix="wave")
+        self._flying: dict[Future[WaveReport], float] = {}
+        self._undecided = 0
+        self.started = clock()
+        self.enqueued = EnqueueReport()
+        self.waves = 0
+        self.total = WaveReport()
+        self.over = False
+        """A wave's halt says that the next one would not fare better."""
+
+    @property
+    def launched(self) -> int:
+        return self.waves + len(self._flying)
+
+    def launch(self, wave: Wave) -> None:
+        """Starts `wave`; a wave that has to be alone waits for the others and ends before this returns."""
+        if wave.alone:
+            with wave.lease.kept_alive():
+                self.land(all_of_them=True)
+        self._flying[self._threads.submit(self._work, wave)] = self._clock()
+        if wave.alone:
+            self.land(all_of_them=True)
+
+    def _work(self, wave: Wave) -> WaveReport:
+        chunked = stages.chunk(self._run.outbox, wave, self._run.profile)
+        embedded = stages.embed(self._embedder, chunked, self._run.call_timeout_seconds)
+        return stages.commit(self._run.outbox, embedded)
+
+    def make_room(self) -> None:
+        """Waits until another wave can be launched."""
+        if len(self._flying) >= WAVES_AT_ONCE:
+            self.land()
+
+    def land(self, *, all_of_them: bool = False) -> None:
+        """Waits for a wave (or all) to end and counts it."""
+        done, _ = wait(self._flying, return_when=ALL_COMPLETED if all_of_them else FIRST_COMPLETED)
+        for future in done:
+            self._count(future.result(), self._clock() - self._flying.pop(future))
+
+    def _count(self, report: WaveReport, seconds: float) -> None:
+        self.waves += 1
+        self.total += report
+        self._run.record.add(report)
+        if self._on_wave:
+            self._on_wave(self.waves, report, seconds)
+        undecided = report.halt is not None and report.halt.kind is HaltKind.UNDECIDED
+        self._undecided = self._undecided + 1 if undecided else 0
+        if report.halt and (stops_run(report.halt) or self._undecided >= UNDECIDED_IN_A_ROW):
+            self.over = True
+
+    def stop(self) -> int:
+        """Ends everything at once and returns how many claims were given back.
+
+        Closing the client ends what waits for the server; a commit that is already under way ends by itself, and
+        one that comes after the claims were given back finds the fence closed.
+        """
+        self._run.embedder.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        landed, _ = wait(self._flying, timeout=_LANDING_SECONDS)
+        for future in landed:
+            if not future.cancelled() and future.exception() is None:
+                self.waves += 1
+                self.total += future.result()
+        return close(self._run)
+
+    def report(self) -> RunReport:
+        return RunReport(self.enqueued, self.waves, self.total, self._clock() - self.started)
+
+
 def drain(
     run: Run,
     *,
@@ -61,51 +171,34 @@ def drain(
 ) -> RunReport:
     """Works `run` until nothing is claimable, `max_waves` are done, or a halt ends it.
 
-    `on_wave` is told each wave's number, report and duration in seconds. Faults end in the report.
-    A KeyboardInterrupt goes on as Interrupted after everything held has been given back.
+    Up to WAVES_AT_ONCE waves are in hand: while one is embedded, others are read, cut or committed, so that the
+    server does not wait for Postgres. `on_wave` is told each wave's number, report and duration in seconds. Faults
+    end in the report. A KeyboardInterrupt goes on as Interrupted after everything held has been given back.
     """
-    started = clock()
-    enqueued = EnqueueReport()
-    total = WaveReport()
-    waves = 0
-    undecided = 0
-    enqueue_due = started
+    flight = _Flight(run, on_wave, clock)
+    enqueue_due = flight.started
     try:
-        while max_waves is None or waves < max_waves:
+        while not flight.over and (max_waves is None or flight.launched < max_waves):
             if clock() >= enqueue_due:
-                enqueued += stages.enqueue(run.outbox)
+                flight.enqueued += stages.enqueue(run.outbox)
                 enqueue_due = clock() + ENQUEUE_EVERY_SECONDS
             wave = stages.claim(run.outbox, run.settings.batch_size)
             if wave is None:
                 break
-            wave_started = clock()
-            report = work_wave(run, wave)
-            waves += 1
-            total += report
-            run.record.add(report)
-            if on_wave:
-                on_wave(waves, report, clock() - wave_started)
-            undecided = undecided + 1 if report.halt and report.halt.kind is HaltKind.UNDECIDED else 0
-            if report.halt and (stops_run(report.halt) or undecided >= UNDECIDED_IN_A_ROW):
-                break
+            flight.launch(wave)
+            flight.make_room()
+        flight.land(all_of_them=True)
     except DatabaseFault as error:
         kind = HaltKind.DATABASE if isinstance(error, DatabaseDown) else HaltKind.CONFIG
-        total += WaveReport(halt=Halt(kind, str(error)))
+        flight.total += WaveReport(halt=Halt(kind, str(error)))
     except KeyboardInterrupt as interrupt:
-        given_back = close(run)
-        raise Interrupted(RunReport(enqueued, waves, total, clock() - started), given_back) from interrupt
+        given_back = flight.stop()
+        raise Interrupted(flight.report(), given_back) from interrupt
     except BaseException:
-        close(run)
+        flight.stop()
         raise
-    close(run)
-    return RunReport(enqueued, waves, total, clock() - started)
-
-
-def work_wave(run: Run, wave: Wave) -> WaveReport:
-    """chunk -> embed -> commit for one claimed wave."""
-    chunked = stages.chunk(run.outbox, wave, run.profile)
-    embedded = stages.embed(run.embedder, chunked, run.call_timeout_seconds)
-    return stages.commit(run.outbox, embedded)
+    flight.stop()
+    return flight.report()
 
 
 def stops_run(halt: Halt) -> bool:

@@ -47,7 +47,7 @@ class Database:
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             conninfo,
             min_size=1,
-            max_size=6,
+            max_size=10,
             timeout=patience_seconds,
             open=True,
             kwargs={
