@@ -109,7 +109,7 @@ class RowFault:
     reason: str
     final: bool = False
     content_hash: str | None = None
-    """The hash read with the text; None = the text was never read."""
+    """The hash read with the text ('' = the posting has none); None = the text was never read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ def chunk(outbox: Outbox, wave: Wave, profile: Profile) -> ChunkedWave:
         try:
             documents.append(_document(candidates[job_id], posting, profile))
         except TooManyChunks as error:
-            faults.append(RowFault(candidates[job_id], str(error), content_hash=posting.content_hash))
+            faults.append(RowFault(candidates[job_id], str(error), content_hash=posting.content_hash or ""))
     settled = {c.job_id for c in closed} | postings.keys() | rejected.keys()
     faults += [
         RowFault(c, "the posting does not exist any more", final=True)
@@ -142,7 +142,7 @@ def embed(embedder: Embedder, chunked: ChunkedWave, timeout_seconds: float | Non
         if span and drifted:
             unfinished.append(document.claim)
         elif reason is not None:
-            faults.append(RowFault(document.claim, reason, content_hash=document.content_hash))
+            faults.append(RowFault(document.claim, reason, content_hash=document.content_hash or ""))
         elif len(vectors) == len(span):
             done.append(EmbeddedDocument(document, vectors))
         else:
@@ -219,7 +219,7 @@ class _Settlement:
             self._outcomes |= result
         for entry_id, rejection in rejected.items():
             part = by_entry[entry_id]
-            content_hash = part.document.content_hash if isinstance(part, EmbeddedDocument) else None
+            content_hash = part.document.content_hash or "" if isinstance(part, EmbeddedDocument) else None
             reason = f"Postgres refuses the row: {rejection}"
             self._faults.append(RowFault(claim_of(part), reason, rejection.corrupted, content_hash))
 

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from freehire_embed.cli import (
+    dead,
     demo,
     doctor,
+    drill,
     identities,
     importing,
     run,
@@ -36,10 +38,12 @@ if TYPE_CHECKING:
         run.run,
         status.status,
         status.metrics,
+        dead.dead,
         identities.models,
         search.search,
         serve.serve_tei,
         doctor.doctor,
+        drill.drill,
     ],
 )
 @click.version_option(package_name="freehire_embed")
