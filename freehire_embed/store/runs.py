@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class RunRecord:
-    """One row of semantic_runs. A failure to write it is never a run's failure."""
+    """One row of semantic_runs, written after each wave; only its own run writes it."""
 
     def __init__(self, database: Database, run_id: str, model: str) -> None:
         self._database = database
