@@ -18,7 +18,7 @@ from freehire_embed.orchestration.automation import (
     semantic_outbox_depth_sensor,
 )
 from freehire_embed.orchestration.jobs import LANE_TAG
-from freehire_embed.orchestration.ops import PROGRESS_TAG
+from freehire_embed.orchestration.ops import DONE_TAG
 from freehire_embed.orchestration.release import (
     release_claims_of_canceled_run,
     release_claims_of_failed_run,
@@ -138,8 +138,8 @@ def test_the_sensor_fills_the_lanes_and_never_asks_twice(
     ("status", "tags", "says"),
     [
         (dg.DagsterRunStatus.FAILURE, {}, "failed before it got anything done"),
-        (dg.DagsterRunStatus.FAILURE, {PROGRESS_TAG: "1 wave"}, None),
-        (dg.DagsterRunStatus.CANCELED, {PROGRESS_TAG: "1 wave"}, "was cancelled"),
+        (dg.DagsterRunStatus.FAILURE, {DONE_TAG: "4"}, None),
+        (dg.DagsterRunStatus.CANCELED, {DONE_TAG: "4"}, "was cancelled"),
     ],
 )
 def test_the_sensor_pauses_after_a_run_that_another_one_would_only_repeat(

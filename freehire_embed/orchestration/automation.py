@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import dagster as dg
 
 from freehire_embed.orchestration.jobs import LANE_TAG, embed_job
-from freehire_embed.orchestration.ops import PROGRESS_TAG
+from freehire_embed.orchestration.ops import DONE_TAG
 from freehire_embed.orchestration.resources import Postgres
 from freehire_embed.settings import Settings, SettingsError
 from freehire_embed.store.backlog import count_claimable, needs_enqueue
@@ -28,11 +28,15 @@ _UNFINISHED = [
 _FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
 
-@dg.schedule(job=embed_job, cron_schedule="*/5 * * * *", default_status=dg.DefaultScheduleStatus.RUNNING)
+@dg.schedule(
+    job=embed_job,
+    cron_schedule="*/5 * * * *",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="Starts a run when postings are stale or entries wait, and no run is at it already.",
+)
 def embed_schedule(
     context: dg.ScheduleEvaluationContext, postgres: Postgres
 ) -> dg.RunRequest | dg.SkipReason:
-    """Starts a run when postings are stale or entries wait, and no run is at it already."""
     if unfinished := _unfinished_runs(context.instance):
         return dg.SkipReason(f"{_named(unfinished)} of embed_job at work; a run enqueues again as it goes")
     settings, database = postgres.settings, postgres.database
@@ -47,12 +51,14 @@ def embed_schedule(
 
 
 @dg.sensor(
-    job_name=embed_job.name, minimum_interval_seconds=10, default_status=dg.DefaultSensorStatus.RUNNING
+    job_name=embed_job.name,
+    minimum_interval_seconds=10,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Keeps EMBED_LANES runs at work while entries can be claimed, one more queued while they are many.",
 )
 def semantic_outbox_depth_sensor(
     context: dg.SensorEvaluationContext, postgres: Postgres
 ) -> dg.SensorResult | dg.SkipReason:
-    """Keeps EMBED_LANES runs at work while entries can be claimed, and one more queued while they are many."""
     settings, database = postgres.settings, postgres.database
     depth = semantic_outbox_claimable_depth(database)
     if not depth:
@@ -131,7 +137,7 @@ def _stopped_early(instance: dg.DagsterInstance) -> str | None:
     ago = f"run {run.run_id[:8]} of {seconds:.0f} s ago"
     if run.status == dg.DagsterRunStatus.CANCELED:
         return f"{ago} was cancelled; switch this sensor and embed_schedule off to stop for longer"
-    if run.status == dg.DagsterRunStatus.FAILURE and PROGRESS_TAG not in run.tags:
+    if run.status == dg.DagsterRunStatus.FAILURE and DONE_TAG not in run.tags:
         return f"{ago} failed before it got anything done; embed_schedule tries again within 5 minutes"
     return None
 

@@ -48,7 +48,7 @@ _CHECKS = {
 
 @dg.asset(
     description="Share of eligible postings whose vectors belong to their current text under the target model.",
-    automation_condition=dg.AutomationCondition.on_cron("*/30 * * * *"),
+    automation_condition=dg.AutomationCondition.on_cron("*/30 * * * *") | dg.AutomationCondition.on_missing(),
     freshness_policy=dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=3)),
     check_specs=[
         dg.AssetCheckSpec(name, asset="semantic_coverage", description=description)

@@ -30,22 +30,18 @@ embed_job = drain.to_job(
 )
 
 
-def _whole_month(_month: str) -> dict[str, object]:
-    config = {"model": "", "embed_url": "", "max_waves": 10_000, "max_minutes": 24 * 60}
-    return {"ops": {"enqueue": {"config": config}}}
-
-
 backfill_job = drain.to_job(
     name="backfill_job",
-    description="Embeds one month of postings, by job_posted_at, under the model string in its config. Launched "
-    "again it goes on where it was. It has a lane of its own beside the live runs and waits for them in the queue.",
+    description="Embeds one month of postings, by job_posted_at, under the model string in its config; a backfill "
+    "of several months takes it from the tag freehire/model, as that page asks for tags only. Launched again it "
+    "goes on where it was. It has a lane of its own beside the live runs, and waits for them in the queue.",
     tags={
         **_TAGS,
         LANE_TAG: "backfill",
         "dagster/priority": "-10",
-        # seconds; a little over max_minutes
+        # seconds; a little over the day that a month is given
         "dagster/max_runtime": str(25 * 3600),
     },
-    config=dg.PartitionedConfig(months, run_config_for_partition_key_fn=_whole_month),
+    partitions_def=months,
     executor_def=dg.in_process_executor,
 )

@@ -17,7 +17,9 @@ from freehire_embed.waves import Wave
 
 # Postings that a wave brought to an end, be it a bad one.
 _ENDED = (Outcome.INDEXED, Outcome.REMOVED, Outcome.FAILED, Outcome.DEAD_LETTERED)
-# Beyond it a progress report need not be exact.
+# Half of the largest catalogue known, in one month; a bound for the count's sake.
+_MOST_ENTRIES = 1_000_000
+# Beyond it the number left need not be exact.
 _COUNTED_AHEAD = 100_000
 
 
@@ -49,7 +51,7 @@ class Lane:
     def slots(self) -> int:
         """Waves worth offering: what is claimable now, up to the run's limit."""
         batch = self.run.settings.batch_size
-        return -(-self.claimable(self.max_waves * batch) // batch)
+        return -(-self.claimable(min(self.max_waves * batch, _MOST_ENTRIES)) // batch)
 
     def claimable(self, limit: int = _COUNTED_AHEAD) -> int:
         """Entries that a run could claim now, counted up to `limit`."""
@@ -93,19 +95,13 @@ class Lane:
         if report.halt and (stops_run(report.halt) or self._undecided >= UNDECIDED_IN_A_ROW):
             self.over = report.halt.reason
 
-    def progress(self) -> str:
-        """How far this lane is and when the queue will be empty at the rate of all lanes together."""
+    def left(self) -> str:
+        """What is still to be claimed, and until when at the measured rate of all lanes together."""
         left = self.claimable()
-        done = f"{_counted(self.waves, 'wave')} and {_counted(self.ended, 'posting')} done"
-        if not left:
-            return f"{done}, none left"
-        count = f"{left:,}" if left < _COUNTED_AHEAD else f"over {_COUNTED_AHEAD:,}"
+        if left >= _COUNTED_AHEAD:
+            return f"over {_COUNTED_AHEAD:,}"
         rate = postings_per_hour(self.run.database)
-        if not rate or left >= _COUNTED_AHEAD:
-            return f"{done}, {count} left"
+        if not left or not rate:
+            return f"{left:,}"
         finish = datetime.now(UTC) + timedelta(hours=left / rate)
-        return f"{done}, {count} left, empty about {finish:%a %H:%M} UTC"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+        return f"{left:,} until {finish:%a %H:%M} UTC"

@@ -15,8 +15,13 @@ from freehire_embed.store.outbox import Window
 from freehire_embed.tei import TeiStats
 from freehire_embed.waves import ChunkedWave, EmbeddedWave, Wave
 
-PROGRESS_TAG = "freehire/progress"
-"""On runs that finished something; by it the depth sensor tells a run that got somewhere from one that did not."""
+DONE_TAG = "freehire/done"
+"""Postings brought to an end; by it the depth sensor tells a run that got somewhere from one that did not."""
+LEFT_TAG = "freehire/left"
+"""Entries still to be claimed, and until when. Both are short, as the list of runs shows the first 30 letters."""
+
+MODEL_TAG = "freehire/model"
+"""The model string of a backfill over several months: that page of the UI asks for tags, not for config."""
 
 
 def _depth_first(stage: int) -> dict[str, str]:
@@ -30,7 +35,8 @@ def enqueue(
 ) -> Iterator[dg.Output[None] | dg.DynamicOutput[int]]:
     """Opens the run, queues what is missing or stale, and offers a slot for each wave to come."""
     with explained():
-        opened = lane.open(context.run_id, config, _window(context))
+        model = config.model.strip() or context.run.tags.get(MODEL_TAG, "")
+        opened = lane.open(context.run_id, config, model, _window(context))
         report = opened.enqueue()
         slots = opened.slots()
     identity = opened.run.profile.identity
@@ -111,18 +117,19 @@ def commit(
     seconds = time.monotonic() - started
     with explained(), opened.ended_by_fault():
         opened.settle(report)
-        progress = opened.progress()
+        left = opened.left()
     counts = {outcome.value: count for outcome, count in sorted(report.outcomes.items())}
-    context.log.info(f"wave {opened.waves}: {_spoken(counts)}; {progress}")
+    context.log.info(f"wave {opened.waves}: {_spoken(counts)}; {opened.ended:,} done, left {left}")
     if opened.ended:
-        context.instance.add_run_tags(context.run_id, {PROGRESS_TAG: progress})
+        context.instance.add_run_tags(context.run_id, {DONE_TAG: f"{opened.ended:,}", LEFT_TAG: left})
     metadata: dict[str, Any] = {
         **counts,
         "no_text": report.no_text,
         "passages_embedded": report.embedded,
         "passages_reused": report.reused,
         "postings_per_second": report.claimed / seconds,
-        "progress": progress,
+        "done": opened.ended,
+        "left": left,
     }
     if failure := failure_of(report, metadata):
         raise failure

@@ -1,5 +1,6 @@
 """`postgres` and `tei`: where the queue and the server are; `lane`: the run that the ops of a job share."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -99,12 +100,15 @@ class Drain(dg.Config):
         default=None, ge=1, description="Requests in flight. Absent = EMBED_CONCURRENCY."
     )
     max_waves: int | None = Field(
-        default=None, ge=1, description="Waves this run works at most. Absent = EMBED_WAVES_PER_RUN."
-    )
-    max_minutes: int = Field(
-        default=60,
+        default=None,
         ge=1,
-        description="No wave is begun after that, the next run goes on. Keep it well below the run's max_runtime.",
+        description="Waves this run works at most. Absent = EMBED_WAVES_PER_RUN, or all of a month.",
+    )
+    max_minutes: int | None = Field(
+        default=None,
+        ge=1,
+        description="No wave is begun after that, the next run goes on. Absent = 60, or a day for a month; keep it "
+        "well below the run's max_runtime.",
     )
 
 
@@ -125,19 +129,20 @@ class LaneHolder(dg.ConfigurableResource):  # type: ignore[type-arg]
         with ExitStack() as self._stack:
             yield self
 
-    def open(self, run_id: str, drain: Drain, window: Window | None) -> Lane:
+    def open(self, run_id: str, drain: Drain, model: str, window: Window | None) -> Lane:
         """Settles the identity and proves the server before anything is written; raises like `open_run`."""
         given = self.postgres.settings
         settings = replace(
             given,
-            model=drain.model.strip() or given.model,
+            model=model or given.model,
             embed_url=drain.embed_url.strip() or given.embed_url,
             concurrency=drain.concurrency or given.concurrency,
         )
         settings = self._stack.enter_context(self.tei.serving(settings))
         run = open_run(settings, self.postgres.database, run_id, window)
         self._stack.callback(close, run)
-        self._lane = Lane(run, window, drain.max_waves or settings.waves_per_run, drain.max_minutes * 60)
+        waves, minutes = (settings.waves_per_run, 60) if window is None else (sys.maxsize, 24 * 60)
+        self._lane = Lane(run, window, drain.max_waves or waves, 60 * (drain.max_minutes or minutes))
         return self._lane
 
     @property
