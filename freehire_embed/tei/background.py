@@ -21,14 +21,22 @@ class BackgroundLoop:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="tei-client", daemon=True)
         self._thread.start()
+        self._open = True
+        # What came in between the last cancellation and the end of the loop would be waited for without end.
+        self._entrance = threading.Lock()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """The coroutine's result.
 
         Whatever reaches the waiting thread meanwhile (Ctrl-C, a signal handler's exception, Dagster's
-        interrupt) cancels the coroutine and goes on up at once, without waiting for the cancellation.
+        interrupt) cancels the coroutine and goes on up at once, without waiting for the cancellation. Raises
+        RuntimeError once `close` was called.
         """
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        with self._entrance:
+            if not self._open:
+                coroutine.close()
+                raise RuntimeError("the client is closed")
+            future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
         except BaseException:
@@ -37,8 +45,10 @@ class BackgroundLoop:
 
     def close(self, last: Callable[[], Awaitable[object]]) -> None:
         """Cancels what still runs, awaits `last()`, then ends the thread; does nothing the second time."""
-        if self._loop.is_closed():
-            return
+        with self._entrance:
+            if not self._open:
+                return
+            self._open = False
         asyncio.run_coroutine_threadsafe(_cancel_others_then(last), self._loop).result(_CLOSE_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_CLOSE_SECONDS)
