@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -31,6 +32,9 @@ _LAUNCH = """mutation ($params: ExecutionParams!) {
     __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message }
     ... on RunConfigValidationInvalid { errors { message } }
   }
+}"""
+_LOG = """query ($run: ID!) {
+  logsForRun(runId: $run) { ... on EventConnection { events { ... on MessageEvent { message } } } }
 }"""
 _TERMINATE = "mutation ($run: String!) { terminateRun(runId: $run) { __typename } }"
 _BACKFILL = """mutation ($params: LaunchBackfillParams!) {
@@ -94,6 +98,12 @@ class DagsterServer:
     def runs(self, job: str) -> dict[str, str]:
         """Status of each run of the job, the newest first."""
         return {run["runId"]: run["status"] for run in self.ask(_RUNS, job=job)["runsOrError"]["results"]}
+
+    def worker(self, run_id: str) -> int:
+        """Process id of whoever works the run, as its log tells."""
+        log = self.ask(_LOG, run=run_id)["logsForRun"]["events"]
+        pids = (re.search(r"\(pid: (\d+)\)", event.get("message", "")) for event in log)
+        return next(int(pid[1]) for pid in pids if pid)
 
     def ended(self, job: str, run_id: str) -> str:
         """Waits for the run's end and returns its status."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -79,28 +81,37 @@ def test_everything_that_automates_is_on_from_the_start(dagster: DagsterServer) 
     )
 
 
-def test_a_run_terminated_in_mid_wave_gives_its_claims_back_and_charges_nobody(
-    dagster: DagsterServer, tei: FaultyTei, sql: psycopg.Connection
+@pytest.mark.parametrize(
+    ("ending", "status", "claims"), [("terminate", "CANCELED", 0), ("kill -9", "FAILURE", 1)]
+)
+def test_a_run_that_is_ended_in_mid_wave_gives_its_claims_back_and_charges_nobody(
+    dagster: DagsterServer, tei: FaultyTei, sql: psycopg.Connection, ending: str, status: str, claims: int
 ) -> None:
     for _ in range(12):
         add_posting(sql)
+    # the probe of the preflight is answered, the wave is not
     tei.fail(tei_faults.hang, after=1)
+    before = tei.requests
     run_id = dagster.launch("embed_job")
     held = "select count(*) from semantic_outbox where claimed_at is not null"
-    wait_until(lambda: count(sql, held) == 4 and tei.peak_requests > 0, "a wave at the server")
+    wait_until(lambda: count(sql, held) == 4 and tei.requests > before + 1, "a wave at the server")
 
-    dagster.terminate(run_id)
+    if ending == "terminate":
+        dagster.terminate(run_id)
+    else:
+        os.kill(dagster.worker(run_id), signal.SIGKILL)
 
-    assert dagster.ended("embed_job", run_id) == "CANCELED"
+    assert dagster.ended("embed_job", run_id) == status
     wait_until(lambda: count(sql, held) == 0, "the claims", 30)
-    assert count(sql, "select count(*) from semantic_outbox where attempts = 0 and claims = 0") == 12
+    assert count(sql, "select count(*) from semantic_outbox where attempts = 0") == 12
+    assert count(sql, "select max(claims) from semantic_outbox") == claims
 
 
 def test_the_sensor_alone_drains_what_is_queued(
     dagster: DagsterServer, tei: FaultyTei, sql: psycopg.Connection
 ) -> None:
-    if "CANCELED" in list(dagster.runs("embed_job").values())[:1]:
-        # a run that ends well ends the pause after one that was terminated
+    if list(dagster.runs("embed_job").values())[:1] != ["SUCCESS"]:
+        # a run that ends well ends the pause after one that did not
         assert dagster.ended("embed_job", dagster.launch("embed_job")) == "SUCCESS"
     jobs = [add_posting(sql) for _ in range(30)]
     sql.execute(

@@ -91,22 +91,20 @@ def _metadata(status: Status) -> dict[str, Any]:
             },
         }
     )
-    numbers: dict[str, Any] = {
-        "covered_percent": _covered_percent(status.coverage),
+    metadata: dict[str, Any] = {
+        "table": dg.MetadataValue.md(table.to_markdown(stralign="left", disable_numparse=True)),
+        "target_model": status.target_model,
+        "covered_percent": round(_covered_percent(status.coverage), 2),
         **counts,
         "depth": status.depth,
         "leased": status.leased,
         "dead": status.dead,
-        "oldest_hours": status.oldest_seconds / 3600,
-        "postings_per_hour": status.rate_per_hour,
+        "oldest_hours": round(status.oldest_seconds / 3600, 2),
+        "postings_per_hour": round(status.rate_per_hour),
     }
     if status.eta_seconds is not None:
-        numbers["hours_left"] = status.eta_seconds / 3600
-    return {
-        **numbers,
-        "target_model": status.target_model,
-        "table": dg.MetadataValue.md(table.to_markdown(stralign="left", disable_numparse=True)),
-    }
+        metadata["hours_left"] = round(status.eta_seconds / 3600, 2)
+    return metadata
 
 
 def _share(count: int, coverage: Coverage) -> float:
