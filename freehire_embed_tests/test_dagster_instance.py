@@ -1,0 +1,50 @@
+"""Where Dagster keeps its history: SQLite under FREEHIRE_STATE, or Postgres."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+import yaml
+from psycopg.conninfo import conninfo_to_dict
+
+from freehire_embed.orchestration.instance import PROJECT_DIR, open_instance
+
+ON_POSTGRES = PROJECT_DIR / "deploy" / "postgres"
+
+
+def settings_of(folder: Path) -> dict[str, Any]:
+    settings: dict[str, Any] = yaml.safe_load((folder / "dagster.yaml").read_text())
+    return settings
+
+
+def test_the_default_instance_keeps_its_files_under_freehire_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    monkeypatch.setenv("FREEHIRE_STATE", str(tmp_path))
+    with open_instance() as instance:
+        assert instance.get_runs() == []
+        assert not instance.telemetry_enabled
+    assert (tmp_path / "dagster" / "history" / "runs.db").exists()
+
+
+def test_an_instance_on_postgres_needs_one_variable(
+    empty_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = conninfo_to_dict(empty_database_url)
+    url = f"postgresql+psycopg2://{parts['user']}@/{parts['dbname']}?host={parts['host']}"
+    monkeypatch.setenv("DAGSTER_HOME", str(ON_POSTGRES))
+    monkeypatch.setenv("FREEHIRE_DAGSTER_URL", url)
+    with open_instance() as instance:
+        run = dg.DagsterRun("embed_job", run_id="a")
+        instance.run_storage.add_run(run)
+        assert [found.run_id for found in instance.get_runs()] == ["a"]
+
+
+def test_both_instances_differ_only_in_where_they_keep_their_history() -> None:
+    default, on_postgres = settings_of(PROJECT_DIR), settings_of(ON_POSTGRES)
+    del default["instance_class"], on_postgres["storage"]
+    assert default == on_postgres
