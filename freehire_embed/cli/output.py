@@ -61,7 +61,8 @@ def progress(unit: str, log_every_seconds: float = 0) -> Iterator[Advance]:
         yield log
         return
     columns = (TextColumn(unit), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=terminal) as bar:
+    # A wave may take minutes, and the time left is told from the last ones.
+    with Progress(*columns, console=terminal, speed_estimate_period=1800) as bar:
         task = bar.add_task(unit, total=None)
 
         def advance(done: int, total: int | None, line: str) -> None:  # noqa: ARG001
