@@ -31,6 +31,20 @@ def test_the_default_instance_keeps_its_files_under_freehire_state(
     assert (tmp_path / "dagster" / "history" / "runs.db").exists()
 
 
+def test_a_deleted_run_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    monkeypatch.setenv("FREEHIRE_STATE", str(tmp_path))
+    with open_instance() as instance:
+        run = dg.DagsterRun("embed_job", run_id="some-run")
+        instance.run_storage.add_run(run)
+        instance.report_run_canceled(run)
+        assert list(tmp_path.rglob(f"{run.run_id}.db"))
+
+        instance.delete_run(run.run_id)
+
+        assert not list(tmp_path.rglob(f"{run.run_id}*"))
+
+
 def test_an_instance_on_postgres_needs_one_variable(
     empty_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import dagster as dg
 from dagster._core.instance.config import is_dagster_home_set
 from dagster._core.instance.ref import InstanceRef
+from dagster._core.storage.event_log import SqliteEventLogStorage
 
 from freehire_embed.settings import Settings
 
@@ -27,6 +28,14 @@ class StateInstance(dg.DagsterInstance):
     @staticmethod
     def config_defaults(base_dir: str) -> Any:  # noqa: ARG004 - Dagster passes DAGSTER_HOME
         return InstanceRef.config_defaults(str(Settings.from_environment().state_dir / "dagster"))
+
+    def delete_run(self, run_id: str) -> None:
+        """Dagster empties the database of a run's events and leaves its file, some 150 KB and more, for ever."""
+        super().delete_run(run_id)
+        events = self.event_log_storage
+        if isinstance(events, SqliteEventLogStorage):
+            for suffix in ("", "-wal", "-shm"):
+                Path(events.path_for_shard(run_id) + suffix).unlink(missing_ok=True)
 
 
 def open_instance() -> dg.DagsterInstance:
