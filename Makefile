@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export FREEHIRE_STATE ?= $(CURDIR)/.freehire
 
-.PHONY: demo ui test check clean
+.PHONY: demo ui test check drill clean
 
 demo: .venv/local
 	$(BIN)/freehire-embed demo
@@ -14,6 +14,10 @@ ui: .venv/local
 
 test: .venv/dev
 	$(BIN)/python -m pytest
+
+# What an operator runs before trusting an upgrade: docs/drill.md.
+drill: .venv/local
+	$(BIN)/freehire-embed drill
 
 # Exactly what CI runs beside the tests.
 check: .venv/dev

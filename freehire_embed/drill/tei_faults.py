@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Headers = Sequence[tuple[str, str]]
+_HOLD_CHECK_SECONDS = 0.01
 
 
 class Exchange(Protocol):
@@ -139,6 +141,20 @@ async def crash(exchange: Exchange) -> None:
 async def hang(exchange: Exchange) -> None:
     """Never answers; ends when the client hangs up."""
     await exchange.hung_up()
+
+
+def hold(until: threading.Event, then: Fault | None = None) -> Fault:
+    """Nothing before `until` is set, so that requests stay in flight; after that `then`, or the right answer."""
+
+    async def answer(exchange: Exchange) -> None:
+        while not until.is_set():
+            await asyncio.sleep(_HOLD_CHECK_SECONDS)
+        if then:
+            await then(exchange)
+        else:
+            await exchange.reply(200, orjson.dumps(exchange.vectors(), option=orjson.OPT_SERIALIZE_NUMPY))
+
+    return answer
 
 
 async def truncated(exchange: Exchange) -> None:
