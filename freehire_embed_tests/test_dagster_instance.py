@@ -51,7 +51,7 @@ def test_an_instance_on_postgres_needs_one_variable(
     parts = conninfo_to_dict(empty_database_url)
     url = f"postgresql+psycopg2://{parts['user']}@/{parts['dbname']}?host={parts['host']}"
     monkeypatch.setenv("DAGSTER_HOME", str(ON_POSTGRES))
-    monkeypatch.setenv("FREEHIRE_DAGSTER_URL", url)
+    monkeypatch.setenv("DAGSTER_POSTGRES_URL", url)
     with open_instance() as instance:
         run = dg.DagsterRun("embed_job", run_id="a")
         instance.run_storage.add_run(run)
