@@ -53,8 +53,12 @@ def running() -> Iterator[str]:
             # The socket listens already: a request made now waits for the loop, it is not refused.
             yield f"http://127.0.0.1:{listener.getsockname()[1]}/embed"
         finally:
+            # A request that is cut off now is one of a run that was stopped: no news, and no traceback for it.
+            complaints = logging.getLogger("uvicorn.error")
+            complaints.disabled = True
             server.should_exit = True
             thread.join()
+            complaints.disabled = False
 
 
 def _listening(host: str, port: int) -> socket.socket:
