@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from freehire_embed import stages
 from freehire_embed.domain import Embeddings, EnqueueReport, Halt, HaltKind, Outcome, WaveReport
-from freehire_embed.store.faults import DatabaseDown, DatabaseFault
+from freehire_embed.store.faults import DatabaseDown, DatabaseFault, DatabaseMisfit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -107,6 +107,13 @@ class _Flight:
     def launched(self) -> int:
         return self.waves + len(self._flying)
 
+    def enqueue(self) -> None:
+        """Queues what is new. A table that refuses it (a corrupted row, say) fails the run, but stops no wave."""
+        try:
+            self.enqueued += stages.enqueue(self._run.outbox)
+        except DatabaseMisfit as error:
+            self.total += WaveReport(halt=Halt(HaltKind.CONFIG, str(error)))
+
     def launch(self, wave: Wave) -> None:
         """Starts `wave`; a wave that has to be alone waits for the others and ends before this returns."""
         if wave.alone:
@@ -180,7 +187,7 @@ def drain(
     try:
         while not flight.over and (max_waves is None or flight.launched < max_waves):
             if clock() >= enqueue_due:
-                flight.enqueued += stages.enqueue(run.outbox)
+                flight.enqueue()
                 enqueue_due = clock() + ENQUEUE_EVERY_SECONDS
             wave = stages.claim(run.outbox, run.settings.batch_size)
             if wave is None:

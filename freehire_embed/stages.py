@@ -42,6 +42,10 @@ Part = TypeVar("Part")
 
 _SHOWN_ERRORS = 5
 
+# The estimate is an upper bound. Of 6,484 real passages by rule v1 204 are over the limit, and about as many are
+# estimated at more than this times the limit.
+_OVERESTIMATE = 1.11
+
 
 class Outbox(Protocol):
     """The queue as the stages need it; `SemanticOutbox` is the one on Postgres."""
@@ -207,16 +211,16 @@ class _Settlement:
         claim_of: Callable[[Part], Claim],
     ) -> None:
         by_entry = {claim_of(part).entry_id: part for part in parts}
+
+        def write(entry_ids: Sequence[int]) -> None:
+            self._outcomes |= work([by_entry[entry_id] for entry_id in entry_ids])
+
         try:
-            results, rejected = divide(
-                list(by_entry), lambda entry_ids: work([by_entry[entry_id] for entry_id in entry_ids])
-            )
+            _, rejected = divide(list(by_entry), write)
         except DatabaseFault as error:
             self._halt = self._halt or _database_halt(error)
             self._unfinished += [claim_of(p) for p in parts if claim_of(p).entry_id not in self._outcomes]
             return
-        for result in results:
-            self._outcomes |= result
         for entry_id, rejection in rejected.items():
             part = by_entry[entry_id]
             content_hash = part.document.content_hash or "" if isinstance(part, EmbeddedDocument) else None

@@ -19,22 +19,6 @@ if TYPE_CHECKING:
     from freehire_embed.waves import EmbeddedDocument
 
 
-class Committed(NamedTuple):
-    """What became of each entry of the transaction, by entry id."""
-
-    outcomes: dict[int, Outcome]
-    xid: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """The entries that still carry our stamp, their rows locked."""
-
-    closed: dict[int, bool]
-    """entry id -> its posting is not eligible (now, under the lock)."""
-    xid: str | None
-
-
 class WaveCommit:
     """The finishing transactions of a wave under one target model."""
 
@@ -52,15 +36,15 @@ class WaveCommit:
         entry_ids = [embedded.document.claim.entry_id for embedded in documents]
         with lease.fence() as stamp:
 
-            def work(connection: Connection) -> Committed:
-                held = _lock(connection, entry_ids, stamp)
+            def work(connection: Connection) -> dict[int, Outcome]:
+                closed_by_entry = _lock(connection, entry_ids, stamp)
                 outcomes = dict.fromkeys(entry_ids, Outcome.LOST)
                 open_: list[EmbeddedDocument] = []
                 closed: list[EmbeddedDocument] = []
                 for embedded in documents:
                     claim = embedded.document.claim
-                    if claim.entry_id in held.closed:
-                        (closed if held.closed[claim.entry_id] else open_).append(embedded)
+                    if claim.entry_id in closed_by_entry:
+                        (closed if closed_by_entry[claim.entry_id] else open_).append(embedded)
                 for embedded in _torn(connection, open_):
                     open_.remove(embedded)
                     outcomes[embedded.document.claim.entry_id] = Outcome.RELEASED
@@ -73,9 +57,9 @@ class WaveCommit:
                 kept = [id_ for id_, outcome in outcomes.items() if outcome is Outcome.RELEASED]
                 if kept:
                     fetch(connection, "release", {"ids": kept, "stamp": stamp})
-                return Committed(outcomes, held.xid)
+                return outcomes
 
-            outcomes = self._database.transact(work).outcomes
+            outcomes = self._database.transact(work)
             lease.settle(entry_ids)
         return outcomes
 
@@ -87,42 +71,38 @@ class WaveCommit:
         entry_ids = [claim.entry_id for claim in claims]
         with lease.fence() as stamp:
 
-            def work(connection: Connection) -> Committed:
-                held = _lock(connection, entry_ids, stamp)
-                closed = [claim for claim in claims if held.closed.get(claim.entry_id)]
-                opened = [entry_id for entry_id, is_closed in held.closed.items() if not is_closed]
+            def work(connection: Connection) -> dict[int, Outcome]:
+                closed_by_entry = _lock(connection, entry_ids, stamp)
+                closed = [claim for claim in claims if closed_by_entry.get(claim.entry_id)]
+                opened = [entry_id for entry_id, is_closed in closed_by_entry.items() if not is_closed]
                 self._clear(connection, closed)
                 _finish(connection, [claim.entry_id for claim in closed])
                 if opened:
                     fetch(connection, "release", {"ids": opened, "stamp": stamp})
-                outcomes = (
+                return (
                     dict.fromkeys(entry_ids, Outcome.LOST)
                     | {claim.entry_id: Outcome.REMOVED for claim in closed}
                     | dict.fromkeys(opened, Outcome.RELEASED)
                 )
-                return Committed(outcomes, held.xid)
 
-            outcomes = self._database.transact(work).outcomes
+            outcomes = self._database.transact(work)
             lease.settle(entry_ids)
         return outcomes
 
     def _store(self, connection: Connection, documents: Sequence[EmbeddedDocument]) -> None:
-        changed = [_changed(embedded.document) for embedded in documents]
+        job_ids = [e.document.claim.job_id for e in documents]
         execute(
             connection,
             "stamp",
             {
                 "model": self._model,
-                "job_ids": [e.document.claim.job_id for e in documents],
+                "job_ids": job_ids,
                 "hashes": [e.document.content_hash for e in documents],
-                "changed": changed,
+                "changed": [_changed(e.document) for e in documents],
             },
         )
-        rewritten = [e for e, is_changed in zip(documents, changed, strict=True) if is_changed]
-        if not rewritten:
-            return
-        job_ids = [e.document.claim.job_id for e in rewritten]
-        kept = _kept(e.document for e in rewritten)
+        # Of unchanged documents, too: another writer may have added rows since theirs were read.
+        kept = _kept(e.document for e in documents)
         if kept:
             execute(
                 connection,
@@ -148,7 +128,7 @@ class WaveCommit:
                 execute(connection, "move_chunks_home", {"job_ids": list({k.job_id for k in moved})})
         else:
             execute(connection, "delete_chunks", {"job_ids": job_ids})
-        _copy_chunks(connection, rewritten)
+        _copy_chunks(connection, documents)
 
     def _clear(self, connection: Connection, claims: Sequence[Claim]) -> None:
         if claims:
@@ -157,9 +137,10 @@ class WaveCommit:
             execute(connection, "delete_chunks", parameters)
 
 
-def _lock(connection: Connection, entry_ids: list[int], stamp: object) -> _Held:
+def _lock(connection: Connection, entry_ids: list[int], stamp: object) -> dict[int, bool]:
+    """Locks the entries that still carry our stamp; tells of each whether its posting is not eligible by now."""
     rows = fetch(connection, "lock_held", {"ids": entry_ids, "stamp": stamp})
-    return _Held({row.id: row.closed for row in rows}, rows[0].xid if rows else None)
+    return {row.id: row.closed for row in rows}
 
 
 def _finish(connection: Connection, entry_ids: list[int]) -> None:

@@ -15,7 +15,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from freehire_embed.queries import query
 from freehire_embed.settings import SettingsError
-from freehire_embed.store.faults import DatabaseDown, DatabaseMisfit, is_retryable, translate
+from freehire_embed.store.faults import DatabaseDown, DatabaseMisfit, is_outrun, is_retryable, translate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,6 +31,7 @@ T = TypeVar("T")
 # A restarted server is back within seconds; a run that waits longer had better fail and be started again.
 _PATIENCE_SECONDS = 30
 _CONNECT_TIMEOUT_SECONDS = 10
+_OUTRUN_RETRIES = 2
 
 
 class Database:
@@ -89,36 +90,43 @@ class Database:
     def transact(self, work: Callable[[Connection], T]) -> T:
         """Runs `work` in one transaction, again after a lost connection or a deadlock, for some 30 s.
 
-        `work` must be safe to repeat. When the connection breaks in COMMIT and the result carries its
-        transaction id as `xid`, Postgres is asked what became of it, so nothing is done twice or counted wrong.
+        `work` is repeated only when nothing of it was kept: where the connection breaks in COMMIT, Postgres is
+        asked what became of the transaction, so that nothing is done twice or counted wrong.
         """
         deadline = time.monotonic() + self._patience
         pause = 0.05
+        outrun = 0
         while True:
-            result: T | None = None
+            xid: str | None = None
             try:
                 with self._pool.connection() as connection, connection.transaction():
                     result = work(connection)
-                return result  # noqa: RET504 - a COMMIT that fails must leave it set
+                    xid = fetch(connection, "xact_id")[0].xid
+                return result
             except PoolTimeout as error:
                 raise DatabaseDown(
                     f"Postgres (DATABASE_URL) gives no connection for {self._patience:.0f} s"
                 ) from error
             except psycopg.Error as error:
-                if not is_retryable(error) or time.monotonic() + pause > deadline:
+                if xid is not None and self._committed(xid, deadline):
+                    return result
+                again = is_retryable(error)
+                if is_outrun(error) and outrun < _OUTRUN_RETRIES:
+                    again = True
+                    outrun += 1
+                if not again or time.monotonic() + pause > deadline:
                     raise translate(error) from error
                 logger.warning("transaction ended with %s; trying again", type(error).__name__)
-                if result is not None and self._committed(result):
-                    return result
             time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
             pause = min(pause * 2, 2)
 
-    def _committed(self, result: object) -> bool:
-        xid = getattr(result, "xid", None)
-        if xid is None:
-            return False
-        status = self.rows("xact_status", {"xid": xid})[0][0]
-        return bool(status == "committed")
+    def _committed(self, xid: str, deadline: float) -> bool:
+        """What became of a COMMIT without an answer; waits for one that is still under way."""
+        while True:
+            status = self.rows("xact_status", {"xid": xid})[0].status
+            if status != "in progress" or time.monotonic() > deadline:
+                return bool(status == "committed")
+            time.sleep(0.05)
 
 
 def fetch(connection: Connection, name: str, parameters: Parameters | None = None) -> list[Any]:

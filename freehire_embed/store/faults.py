@@ -8,8 +8,14 @@ RowRejected             one of the rows in hand is at fault; split to find it
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
 import psycopg
 from psycopg import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class DatabaseFault(Exception):
@@ -49,6 +55,23 @@ def is_retryable(error: psycopg.Error) -> bool:
     if state is None:
         return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     return state in _RETRYABLE_STATES or state[:2] in _RETRYABLE_CLASSES
+
+
+def is_outrun(error: psycopg.Error) -> bool:
+    """Another writer inserted the same key meanwhile: sent again, the transaction sees that row.
+
+    When it goes on, it was a row's own fault after all.
+    """
+    return isinstance(error, errors.UniqueViolation)
+
+
+@contextmanager
+def blaming_no_posting() -> Iterator[None]:
+    """For the queue's own statements: a row that is refused there is the table's trouble, not a posting's."""
+    try:
+        yield
+    except RowRejected as error:
+        raise DatabaseMisfit(f"the queue cannot be worked: {error}") from error
 
 
 def translate(error: psycopg.Error) -> Exception:

@@ -10,6 +10,7 @@ from freehire_embed.lease import Lease
 from freehire_embed.store.commit import WaveCommit
 from freehire_embed.store.database import Connection, Database, execute, fetch
 from freehire_embed.store.divide import divide
+from freehire_embed.store.faults import blaming_no_posting
 from freehire_embed.waves import Wave
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 # The fourth claim without an outcome is worked alone, the fifth finds a poison entry.
 SUSPECT_AFTER_CLAIMS = 3
+_REASON_CHARACTERS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +81,24 @@ class SemanticOutbox(WaveCommit):
             queued = dict(fetch(connection, "enqueue", {**model, **self._window}))
             return EnqueueReport(**queued, revived=revived, retired=retired, reaped=reaped)
 
-        return self._database.transact(work)
+        with blaming_no_posting():
+            return self._database.transact(work)
 
     def claim(self, limit: int) -> Wave | None:
         """Leases up to `limit` of the freshest free entries to this run; None = nothing is claimable."""
-        rows = self._database.rows(
-            "claim",
-            {
-                "model": self._model,
-                "run": self.run_id,
-                "lease": self._lease_seconds,
-                "grace_days": self._grace_days,
-                "limit": limit,
-                "suspect_after": SUSPECT_AFTER_CLAIMS,
-                **self._window,
-            },
-        )
+        with blaming_no_posting():
+            rows = self._database.rows(
+                "claim",
+                {
+                    "model": self._model,
+                    "run": self.run_id,
+                    "lease": self._lease_seconds,
+                    "grace_days": self._grace_days,
+                    "limit": limit,
+                    "suspect_after": SUSPECT_AFTER_CLAIMS,
+                    **self._window,
+                },
+            )
         if not rows:
             return None
         closed = self._closed_by_posting([row.job_id for row in rows])
@@ -146,7 +150,8 @@ class SemanticOutbox(WaveCommit):
         return self._database.transact(work)
 
     def renew(self, entry_ids: Collection[int], stamp: datetime) -> tuple[datetime | None, set[int]]:
-        rows = self._database.rows("renew", {"ids": list(entry_ids), "stamp": stamp})
+        with blaming_no_posting():
+            rows = self._database.rows("renew", {"ids": list(entry_ids), "stamp": stamp})
         return (rows[0].claimed_at if rows else None), {row.id for row in rows}
 
     def release(self, lease: Lease, entry_ids: Sequence[int]) -> set[int]:
@@ -158,7 +163,7 @@ class SemanticOutbox(WaveCommit):
         return self._end(lease, "abandon", entry_ids)
 
     def _end(self, lease: Lease, statement: str, entry_ids: Sequence[int]) -> set[int]:
-        with lease.fence() as stamp:
+        with lease.fence() as stamp, blaming_no_posting():
             rows = self._database.rows(statement, {"ids": list(entry_ids), "stamp": stamp})
             lease.settle(entry_ids)
         return {row.id for row in rows}
@@ -166,13 +171,13 @@ class SemanticOutbox(WaveCommit):
     def fail(self, lease: Lease, faults: Sequence[RowFault]) -> dict[int, bool]:
         """Charges one attempt each; returns, for those still ours, whether it was the last (dead letter)."""
         entry_ids = [fault.claim.entry_id for fault in faults]
-        with lease.fence() as stamp:
+        with lease.fence() as stamp, blaming_no_posting():
             rows = self._database.rows(
                 "fail",
                 {
                     "ids": entry_ids,
                     "stamp": stamp,
-                    "errors": [fault.reason[:2000] for fault in faults],
+                    "errors": [_storable(fault.reason) for fault in faults],
                     "finals": [fault.final for fault in faults],
                     "hashes": [fault.content_hash for fault in faults],
                     "max_attempts": self._max_attempts,
@@ -188,4 +193,10 @@ class SemanticOutbox(WaveCommit):
 
 def release_run(database: Database, run_id: str, *, crashed: bool) -> int:
     """Gives back the claims of a run; `crashed` keeps them counted against poison entries."""
-    return len(database.rows("release_run", {"run": run_id, "crashed": crashed}))
+    with blaming_no_posting():
+        return len(database.rows("release_run", {"run": run_id, "crashed": crashed}))
+
+
+def _storable(reason: str) -> str:
+    """A server's words may hold what Postgres does not take as text."""
+    return reason[:_REASON_CHARACTERS].encode(errors="replace").decode().replace("\0", "\ufffd")

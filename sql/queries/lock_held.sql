@@ -1,9 +1,7 @@
 -- The fence and the row locks of a finishing transaction, in posting order, so that two waves or a writer on
 -- jobs that goes by id cannot deadlock. What does not match is somebody else's by now.
--- The transaction id answers "did it commit?" after a connection that broke in COMMIT.
 select o.id, j.id as job_id,
-    not (j.closed_at is null and j.duplicate_of is null and j.is_tech is true) as closed,
-    pg_current_xact_id()::text as xid
+    not (j.closed_at is null and j.duplicate_of is null and j.is_tech is true) as closed
 from semantic_outbox o
 join jobs j on j.id = o.job_id
 where o.id = any(%(ids)s) and o.claimed_at = %(stamp)s and o.failed_at is null

@@ -1,1 +1,1 @@
-select pg_xact_status(%(xid)s::text::xid8)
+select pg_xact_status(%(xid)s::text::xid8) as status
