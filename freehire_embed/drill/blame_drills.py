@@ -42,7 +42,7 @@ def poison(scratch: Scratch) -> list[Check]:
     return [
         equal("indexed in the first run", 399, first.outcome("indexed")),
         equal("failed in the first run", 1, first.outcome("failed")),
-        equal("exit code of the first run", 1, first.exit_code),
+        first.exits("the first run", 1),
         at_most("requests beside a healthy run's", _MOST_EXTRA_REQUESTS, first.requests - healthy.requests),
         equal("dead-lettered in the third run", 1, later[1].outcome("dead_lettered")),
         equal("attempts charged to it", 3, entry.attempts),
@@ -63,23 +63,25 @@ def outage(scratch: Scratch) -> list[Check]:
             sent = [server.tei.requests - 1]
             server.tei.fail(down, info_too=True)
             server.go_on()
-            codes = [worker.end().exit_code]
+            hit = worker.end()
         sent.append(server.tei.requests)
         during = scratch.look()
+        refused = []
         for _ in range(2):
-            codes.append(work(environment).exit_code)
+            refused.append(work(environment))
             sent.append(server.tei.requests)
         charged = scratch.look().charged
         server.tei.recover()
         last = work(environment)
     return [
         equal("indexed before the outage", 40, during.indexed),
-        equal("exit codes in the outage", [1, 1, 1], codes),
+        hit.exits("the run that was hit", 1),
+        *(each.exits("a run in the outage", 1) for each in refused),
         at_most("embedding requests a run", _MOST_REQUESTS_DOWN, max(b - a for a, b in pairwise(sent))),
         equal("attempts charged", 0, charged),
         equal("claims still leased", 0, during.leased),
         equal("indexed by the next run", 60, last.outcome("indexed")),
-        equal("exit code of the next run", 0, last.exit_code),
+        last.exits("the next run", 0),
         equal("foreign vectors stored", [], scratch.strangers()),
     ]
 
@@ -94,18 +96,20 @@ def swap(scratch: Scratch) -> list[Check]:
             worker.reaches(lambda: scratch.look().indexed == 10, "the first wave is committed")
             server.tei.model_id = "example/other"
             server.go_on()
-            codes = [worker.end().exit_code]
+            swapped = worker.end()
         during = scratch.look()
         foreign = scratch.strangers()
-        codes.append(work(environment).exit_code)
+        refused = work(environment)
         server.tei.model_id = SERVED
         last = work(environment)
     return [
         equal("indexed before the swap", 10, during.indexed),
         equal("foreign vectors stored", [], foreign),
-        equal("exit codes until it is put right", [2, 2], codes),
+        swapped.exits("the run", 2),
+        refused.exits("the next run", 2),
         equal("attempts charged", 0, during.charged),
         equal("claims still leased", 0, during.leased),
         equal("indexed by the run with the right model", 30, last.outcome("indexed")),
+        last.exits("that run", 0),
         equal("foreign vectors in the end", [], scratch.strangers()),
     ]

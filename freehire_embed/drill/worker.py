@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from freehire_embed.drill.checks import DrillStuck, wait_until
+from freehire_embed.drill.checks import Check, DrillStuck, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,6 +29,13 @@ class Ended:
     def outcome(self, name: str) -> int:
         """Entries with that outcome."""
         return int(self.counters.get("outcomes", {}).get(name, 0))
+
+    def exits(self, whose: str, *codes: int) -> Check:
+        """Expects one of `codes`; any other is shown with its reason."""
+        reason = self.counters.get("exit_reason") or (self.log.strip().splitlines() or [""])[-1]
+        ok = self.exit_code in codes
+        happened = str(self.exit_code) if ok else f"{self.exit_code} ({reason})"
+        return Check(f"exit code of {whose}", " or ".join(map(str, codes)), happened, ok)
 
     @property
     def requests(self) -> int:
