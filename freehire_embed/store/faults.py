@@ -58,11 +58,11 @@ def is_retryable(error: psycopg.Error) -> bool:
 
 
 def is_outrun(error: psycopg.Error) -> bool:
-    """Another writer inserted the same key meanwhile: sent again, the transaction sees that row.
+    """Another writer inserted the same key, or deleted the posting, meanwhile: sent again, the transaction sees it.
 
     When it goes on, it was a row's own fault after all.
     """
-    return isinstance(error, errors.UniqueViolation)
+    return isinstance(error, errors.UniqueViolation | errors.ForeignKeyViolation)
 
 
 @contextmanager
