@@ -160,7 +160,7 @@ def _check_target(postgres: Postgres, tei: Tei) -> dg.AssetCheckResult:
                 f"EMBED_MODEL is {profile.identity}, the target still {target}: the next run re-embeds the "
                 "catalogue. Unset EMBED_MODEL if that is not meant",
             )
-        if not (settings.local and settings.embed_url is None):
+        if not settings.local or tei.url or settings.embed_url:
             with tei.serving(settings) as served, make_embedder(served, profile) as embedder:
                 embedder.preflight(reference)
     except UpstreamFault as fault:

@@ -68,11 +68,11 @@ class Tei(dg.ConfigurableResource):  # type: ignore[type-arg]
     api_key: str | None = Field(default=None, description="Bearer token; None = EMBED_API_KEY.")
 
     @contextmanager
-    def serving(self, settings: Settings) -> Iterator[Settings]:
-        """`settings` with the server filled in; the local model is served until the block ends."""
+    def serving(self, settings: Settings, url: str | None = None) -> Iterator[Settings]:
+        """`settings` with the server filled in, `url` before all; a local model is served until the block ends."""
         settings = replace(
             settings,
-            embed_url=settings.embed_url or self.url,
+            embed_url=url or self.url or settings.embed_url,
             api_key=SecretStr(self.api_key) if self.api_key else settings.api_key,
         )
         with with_embedder(settings) as served:
@@ -135,10 +135,9 @@ class LaneHolder(dg.ConfigurableResource):  # type: ignore[type-arg]
         settings = replace(
             given,
             model=model or given.model,
-            embed_url=drain.embed_url.strip() or given.embed_url,
             concurrency=drain.concurrency or given.concurrency,
         )
-        settings = self._stack.enter_context(self.tei.serving(settings))
+        settings = self._stack.enter_context(self.tei.serving(settings, drain.embed_url.strip()))
         run = open_run(settings, self.postgres.database, run_id, window)
         self._stack.callback(close, run)
         waves, minutes = (settings.waves_per_run, 60) if window is None else (sys.maxsize, 24 * 60)
