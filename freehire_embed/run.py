@@ -32,16 +32,18 @@ def resolve_profile(settings: Settings, database: Database | None) -> Profile:
     return find_profile(identity or default, load_profiles(settings.profiles_path))
 
 
-def make_embedder(settings: Settings, profile: Profile) -> TeiEmbedder:
+def make_embedder(settings: Settings, profile: Profile, *, rows_per_request: int = 32) -> TeiEmbedder:
     """A client of the server at EMBED_URL for `profile`; nothing is sent yet."""
     return TeiEmbedder(
         url=settings.embed_url or DEFAULT_EMBED_URL,
         api_key=settings.api_key,
         profile=profile,
         concurrency=settings.concurrency,
+        adaptive=settings.adaptive,
         attempt_timeout_seconds=settings.attempt_timeout_seconds,
         warmup_seconds=settings.warmup_seconds,
         verify_model=settings.verify_model,
+        rows_per_request=rows_per_request,
     )
 
 

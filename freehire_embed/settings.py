@@ -59,6 +59,7 @@ VARIABLES = (
     "EMBED_MODEL",
     "EMBED_PROFILES",
     "EMBED_VERIFY_MODEL",
+    "EMBED_ADAPTIVE",
     "FREEHIRE_STATE",
     *RULES,
 )
@@ -93,6 +94,8 @@ class Settings:
     waves_per_run: int
     warmup_seconds: int
     verify_model: bool
+    adaptive: bool
+    """Concurrency is found, between 1 and `concurrency`; False = `concurrency` whatever the server's queue."""
 
     @staticmethod
     def from_environment(environment: Mapping[str, str] | None = None) -> Settings:
@@ -120,6 +123,7 @@ class Settings:
             waves_per_run=_number(env, "EMBED_WAVES_PER_RUN"),
             warmup_seconds=_number(env, "EMBED_WARMUP_SECONDS"),
             verify_model=_flag(env, "EMBED_VERIFY_MODEL", default=True),
+            adaptive=_flag(env, "EMBED_ADAPTIVE", default=True),
         )
 
 

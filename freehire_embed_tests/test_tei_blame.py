@@ -352,7 +352,7 @@ def test_more_requests_than_slots_lower_the_concurrency() -> None:
     texts = passages(400)
     with (
         FaultyTei(slots=70, latency_seconds=0.002) as tei,
-        client(tei.url, concurrency=8) as embedder,
+        client(tei.url, concurrency=8, adaptive=False) as embedder,
     ):
         assert_all_delivered(texts, embedder.embed(texts))
         assert embedder.stats.retries["429"] > 0

@@ -69,6 +69,7 @@ class FaultyTei:
         port: int = 0,
         api_key: str | None = None,
         max_client_batch_size: int = 32,
+        max_batch_tokens: int = 16384,
         slots: int = 512,
         payload_limit: int = 2_000_000,
         out_of_memory_above: int | None = None,
@@ -77,6 +78,7 @@ class FaultyTei:
         object_shape: bool = False,
         info: bool = True,
         keep_texts: bool = False,
+        timings: bool = True,
     ) -> None:
         self.width = width
         self.model_id = model_id
@@ -84,6 +86,7 @@ class FaultyTei:
         self._address = (host, port)
         self._api_key = api_key
         self.max_client_batch_size = max_client_batch_size
+        self.max_batch_tokens = max_batch_tokens
         self.slots = slots
         self.payload_limit = payload_limit
         self.out_of_memory_above = out_of_memory_above
@@ -91,6 +94,8 @@ class FaultyTei:
         self.latency_seconds = latency_seconds
         self.object_shape = object_shape
         self.info = info
+        self.timings = timings
+        """Tells x-queue-time; some proxies lose it."""
         self.sizes: list[int] = []
         """Rows of each embedding request, in order of arrival."""
         self.texts: list[list[str]] | None = [] if keep_texts else None
@@ -274,13 +279,17 @@ class FaultyTei:
             return tei_faults.status(424)
         return None
 
-    async def compute(self, rows: int) -> None:
-        """Waits as long as the simulated device needs, one request after the other."""
+    async def compute(self, rows: int) -> float:
+        """Waits as long as the simulated device needs, one request after the other; gives the wait in its queue."""
         loop = asyncio.get_running_loop()
         seconds = self.latency_seconds + (rows / self.rows_per_second if self.rows_per_second else 0.0)
-        if seconds:
-            self._device_free_at = max(loop.time(), self._device_free_at) + seconds
-            await asyncio.sleep(self._device_free_at - loop.time())
+        if not seconds:
+            return 0.0
+        arrived = loop.time()
+        starts = max(arrived, self._device_free_at)
+        self._device_free_at = starts + seconds
+        await asyncio.sleep(self._device_free_at - arrived)
+        return starts - arrived
 
     def crash(self) -> None:
         for writer in self._connections.values():
@@ -294,7 +303,7 @@ class FaultyTei:
             "model_type": {"embedding": {"pooling": self.pooling}},
             "max_concurrent_requests": self.slots,
             "max_input_length": TOKEN_LIMIT,
-            "max_batch_tokens": 16384,
+            "max_batch_tokens": self.max_batch_tokens,
             "max_batch_requests": None,
             "max_client_batch_size": self.max_client_batch_size,
             "auto_truncate": True,

@@ -52,12 +52,15 @@ class WireExchange:
         return _vectors(self.texts, self._server.width, self._server.model_id)
 
     async def serve(self) -> None:
-        await self._server.compute(len(self.texts))
+        queued = await self._server.compute(len(self.texts))
         body = orjson.dumps(self.vectors(), option=orjson.OPT_SERIALIZE_NUMPY)
         if self._server.object_shape:
             body = b'{"embeddings":' + body + b"}"
         tokens = sum(min(len(text) // _CHARACTERS_PER_TOKEN + 2, TOKEN_LIMIT) for text in self.texts)
-        await self.reply(200, body, (*JSON_HEADERS, ("x-compute-tokens", str(tokens))))
+        headers = [*JSON_HEADERS, ("x-compute-tokens", str(tokens))]
+        if self._server.timings:
+            headers.append(("x-queue-time", str(round(queued * 1000))))
+        await self.reply(200, body, headers)
 
     async def reply(self, status: int, body: bytes, headers: Headers = ()) -> None:
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers)

@@ -41,6 +41,8 @@ _FREE_EXTRAS = 64
 _SUSPECT_SHARE = 4
 """Pieces of a slice that failed get this fraction of an attempt's time; a row alone gets all of it."""
 _DOUBTFUL_ROWS = 8
+_BYTES_A_TOKEN = 4
+"""Of UTF-8, so that no script has many more tokens than counted: for e5 Chinese has 4.5, English 6.6, Russian 11."""
 
 _SILENT = frozenset({Kind.UPSTREAM, Kind.TIMEOUT, Kind.COUNT})
 """Nothing was said about any row."""
@@ -154,9 +156,13 @@ class WaveEmbedding:
             in_doubt = alone and (suspect or sent > 1)
             async with self._gate.alone() if in_doubt else self._gate.place() as ticket:
                 answer = await self._client.embed([self._rows[place] for place in rows], seconds)
-            refusal = answer if isinstance(answer, Refusal) else await self._keep(rows, answer)
-            if refusal is None:
-                self._gate.widen()
+            if isinstance(answer, Refusal):
+                refusal = answer
+            elif (defective := await self._keep(rows, answer)) is not None:
+                refusal = defective
+            else:
+                self._gate.answered(ticket, answer.waited)
+                self._tally.in_flight[ticket.in_flight] += 1
                 return None
             if refusal.kind is Kind.CONFIG:
                 self._stop(
@@ -280,15 +286,23 @@ class WaveEmbedding:
 
     def _cut(self, rows: list[int]) -> list[list[int]]:
         """`rows` in pieces that respect the limits; a row over them goes alone."""
+        limits = self._limits
         pieces: list[list[int]] = []
-        size = 0
+        size = tokens = 0
         for place in rows:
             row_size = len(self._rows[place]) + 1
-            if not pieces or len(pieces[-1]) >= self._limits.rows or size + row_size > self._limits.bytes:
+            row_tokens = min(row_size // _BYTES_A_TOKEN, self._client.token_limit)
+            full = pieces and (
+                len(pieces[-1]) >= limits.rows
+                or size + row_size > limits.bytes
+                or tokens + row_tokens > limits.tokens
+            )
+            if full or not pieces:
                 pieces.append([])
-                size = 0
+                size = tokens = 0
             pieces[-1].append(place)
             size += row_size
+            tokens += row_tokens
         return pieces
 
     def _halves(self, rows: list[int], *, by_size: bool) -> tuple[list[int], list[int]]:

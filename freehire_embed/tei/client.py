@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import ssl
 import time
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +15,7 @@ import orjson
 
 from freehire_embed.tei.answers import Kind, Refusal, read_refusal
 from freehire_embed.tei.vectors import Rows, read_rows
+from freehire_embed.tei.waiting import Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,6 +60,7 @@ class TeiClient:
         self._width = width
         self.token_limit = token_limit
         self._tally = tally
+        self._waiting = Waiting()
         headers = {"Accept-Encoding": "identity", "Accept": "application/json"}
         if endpoint.api_key:
             headers["Authorization"] = f"Bearer {endpoint.api_key}"
@@ -136,6 +140,9 @@ class TeiClient:
             if tokens.isascii() and tokens.isdigit() and len(tokens) < 10:
                 self._tally.tokens += int(tokens)
                 self._tally.truncated += len(rows) == 1 and int(tokens) >= self.token_limit
+            size = sum(map(len, rows))
+            waited = self._waiting.share(seconds, size, _milliseconds(answer.headers.get("x-queue-time")))
+            return replace(vectors, waited=waited)
         return vectors
 
     def _refusal(self, answer: _Answer, rows: Sequence[bytes]) -> Refusal:
@@ -143,6 +150,15 @@ class TeiClient:
         if self.endpoint.api_key:
             private.append(self.endpoint.api_key)
         return read_refusal(answer.status, answer.headers, answer.body, private)
+
+
+def _milliseconds(header: str | None) -> float | None:
+    """As seconds; None when it is no number."""
+    try:
+        value = float(header or "")
+    except ValueError:
+        return None
+    return value / 1000 if 0 <= value < math.inf else None
 
 
 def _words(error: httpx.RequestError) -> str:

@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 _MOST_BODY_BYTES = 1_900_000
 """TEI's payload limit is 2,000,000 by default; the rest of the body fits into the difference."""
+_MOST_TOKENS = 16_384
+"""TEI's max_batch_tokens by default: one batch of the device."""
 _UNSENDABLE = re.compile("[\0\ud800-\udfff]")
 
 
@@ -55,6 +57,7 @@ class TeiEmbedder:
         api_key: SecretStr | None,
         profile: Profile,
         concurrency: int = 1,
+        adaptive: bool = True,
         attempt_timeout_seconds: float = 60,
         warmup_seconds: float = 30,
         verify_model: bool = True,
@@ -62,7 +65,10 @@ class TeiEmbedder:
         patience: Patience | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """`patience` is the retry policy; `transport` replaces the network, for tests."""
+        """`adaptive` finds the concurrency, `concurrency` at most, that keeps the server busy and no queue at it.
+
+        `patience` is the retry policy; `transport` replaces the network, for tests.
+        """
         self._profile = profile
         self._warmup_seconds = warmup_seconds
         self._verify_model = verify_model
@@ -77,8 +83,8 @@ class TeiEmbedder:
             transport=transport,
         )
         self._probe = Probe(self._client, profile, self._patience, self._tally, attempt_timeout_seconds)
-        self._gate = Gate(concurrency)
-        self._limits = Limits(rows=rows_per_request, bytes=_MOST_BODY_BYTES)
+        self._gate = Gate(concurrency, adaptive=adaptive)
+        self._limits = Limits(rows=rows_per_request, bytes=_MOST_BODY_BYTES, tokens=_MOST_TOKENS)
         self._background = BackgroundLoop()
 
     def preflight(self, reference: Vector | None = None) -> Vector:
@@ -130,7 +136,7 @@ class TeiEmbedder:
 
     @property
     def stats(self) -> TeiStats:
-        return self._tally.snapshot()
+        return self._tally.snapshot(concurrency=self._gate.allowed)
 
     def close(self) -> None:
         """Cancels what still runs and closes the connections; may be called again."""
@@ -167,6 +173,8 @@ class TeiEmbedder:
         """At most half of the server's slots, one a row: the rest is for those who ask questions."""
         if info.max_client_batch_size:
             self._limits.lower_rows(info.max_client_batch_size, "/info: max_client_batch_size")
+        if info.max_batch_tokens:
+            self._limits.lower_tokens(info.max_batch_tokens, "/info: max_batch_tokens")
         if info.max_concurrent_requests:
             ours = max(info.max_concurrent_requests // 2, 1)
             self._limits.lower_rows(ours, "half of /info: max_concurrent_requests")

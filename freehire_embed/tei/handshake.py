@@ -38,6 +38,7 @@ class ServerInfo:
     max_client_batch_size: int | None = None
     max_concurrent_requests: int | None = None
     max_input_length: int | None = None
+    max_batch_tokens: int | None = None
 
 
 class Probe:
@@ -148,6 +149,7 @@ def read_info(answer: Any, profile: Profile, shown: str) -> ServerInfo:
         max_client_batch_size=_positive(answer.get("max_client_batch_size")),
         max_concurrent_requests=_positive(answer.get("max_concurrent_requests")),
         max_input_length=_positive(answer.get("max_input_length")),
+        max_batch_tokens=_positive(answer.get("max_batch_tokens")),
     )
 
 

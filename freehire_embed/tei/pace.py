@@ -7,7 +7,7 @@ import contextlib
 import logging
 import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -38,12 +38,33 @@ class Patience:
         return self.jitter(min(ceiling, self.longest_pause_seconds))
 
 
-class Gate:
-    """Bounds the requests in flight: halves when the server is busy, grows back one at a time."""
+# One worked on, one waiting: what keeps a server with one device busy, as most are.
+_AT_FIRST = 2
+# Requests of ours in the server's queue, on average. The aim is one; between the two nothing changes.
+_QUEUED_TOO_FEW = 0.75
+_QUEUED_TOO_MANY = 1.5
 
-    def __init__(self, most: int) -> None:
+
+class Ticket(NamedTuple):
+    """A place in flight: what the gate wants to know when the answer is there."""
+
+    times_lowered: int
+    in_flight: int
+    """Requests in flight when it was taken, itself included."""
+
+
+class Gate:
+    """Bounds the requests in flight: halves when the server is busy, grows back one at a time.
+
+    `adaptive` looks for the number at which one request of ours waits in the server's queue while another is worked
+    on: with fewer the server idles between two answers, with more a query of somebody else waits for nothing.
+    Without it, only a server that says that it is busy (429) lowers the number.
+    """
+
+    def __init__(self, most: int, *, adaptive: bool) -> None:
         self._most = most
-        self._allowed = float(most)
+        self._adaptive = adaptive
+        self._allowed = float(min(most, _AT_FIRST) if adaptive else most)
         self._in_flight = 0
         self._closed = 0
         self._changed = asyncio.Event()
@@ -57,35 +78,39 @@ class Gate:
     def allowed(self) -> int:
         return int(self._allowed)
 
+    @property
+    def times_lowered(self) -> int:
+        return self._times_lowered
+
     def cap(self, most: int) -> None:
         """Never more than this from now on."""
         self._most = min(self._most, most)
         self._allowed = min(self._allowed, float(self._most))
 
     @contextlib.asynccontextmanager
-    async def place(self) -> AsyncIterator[int]:
-        """Waits for a place and holds it; gives the ticket that `lower` wants."""
+    async def place(self) -> AsyncIterator[Ticket]:
+        """Waits for a place and holds it; gives the ticket that `answered` and `lower` want."""
         while self._closed or self._in_flight >= self.allowed:
             self._changed.clear()
             await self._changed.wait()
-        with self._taken():
-            yield self._times_lowered
+        with self._taken() as ticket:
+            yield ticket
 
     @contextlib.asynccontextmanager
-    async def alone(self) -> AsyncIterator[int]:
+    async def alone(self) -> AsyncIterator[Ticket]:
         """Like `place`, with no other request in flight: what fails then was not another request's doing."""
         with self.closed():
             while self._in_flight:
                 self._changed.clear()
                 await self._changed.wait()
-            with self._taken():
-                yield self._times_lowered
+            with self._taken() as ticket:
+                yield ticket
 
     @contextlib.contextmanager
-    def _taken(self) -> Iterator[None]:
+    def _taken(self) -> Iterator[Ticket]:
         self._in_flight += 1
         try:
-            yield
+            yield Ticket(self._times_lowered, self._in_flight)
         finally:
             self._in_flight -= 1
             self._changed.set()
@@ -100,13 +125,20 @@ class Gate:
             self._closed -= 1
             self._changed.set()
 
-    def widen(self) -> None:
-        """After a success: about one place more for each round of successes."""
-        self._allowed = min(self._allowed + 1 / self._allowed, float(self._most))
+    def answered(self, ticket: Ticket, waited: float) -> None:
+        """After vectors came back: `waited` is the share of their time that they stood in the server's queue.
 
-    def lower(self, ticket: int) -> None:
+        Grows by about one place for each round of answers while none of ours waits; halves when more than one does.
+        """
+        queued = ticket.in_flight * waited
+        if not self._adaptive or (queued < _QUEUED_TOO_FEW and ticket.in_flight >= self.allowed):
+            self._allowed = min(self._allowed + 1 / self._allowed, float(self._most))
+        elif queued > _QUEUED_TOO_MANY:
+            self.lower(ticket)
+
+    def lower(self, ticket: Ticket) -> None:
         """Halves what is allowed, once for all the requests that were in flight together."""
-        if ticket == self._times_lowered:
+        if ticket.times_lowered == self._times_lowered:
             self._times_lowered += 1
             self._allowed = max(self._allowed / 2, 1.0)
 
@@ -117,11 +149,18 @@ class Limits:
 
     rows: int
     bytes: int
+    tokens: int
+    """Estimated; what is above one batch of the device only makes others wait longer."""
 
     def lower_rows(self, rows: int, why: str) -> None:
         if rows < self.rows:
             logger.info("rows per request lowered from %d to %d: %s", self.rows, rows, why)
             self.rows = rows
+
+    def lower_tokens(self, tokens: int, why: str) -> None:
+        if tokens < self.tokens:
+            logger.info("tokens per request lowered from %d to %d: %s", self.tokens, tokens, why)
+            self.tokens = tokens
 
     def lower_bytes(self, size: int, why: str) -> None:
         if size < self.bytes:

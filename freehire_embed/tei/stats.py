@@ -31,6 +31,11 @@ class TeiStats:
     """Sum of x-compute-tokens, after truncation; 0 when the server does not tell."""
     truncated: int
     """Rows sent alone that filled the model's limit; how many were cut in company the server does not tell."""
+    concurrency: int
+    """Requests that may be in flight now; found by the client, or lowered after 429."""
+    in_flight_mean: float
+    in_flight_peak: int
+    """Requests in flight with passages, at the moments when one was sent; 0 without any."""
     latency_p50_seconds: float
     latency_p95_seconds: float
     """Over the latest 2000 answers with vectors; 0 without any."""
@@ -50,10 +55,12 @@ class Tally:
     retry_after_seconds: float = 0.0
     tokens: int = 0
     truncated: int = 0
+    in_flight: Counter[int] = field(default_factory=Counter)
     latencies: deque[float] = field(default_factory=lambda: deque(maxlen=_LATENCIES_KEPT))
 
-    def snapshot(self) -> TeiStats:
+    def snapshot(self, concurrency: int) -> TeiStats:
         latencies = sorted(self.latencies)
+        sent = Counter(self.in_flight)
 
         def percentile(share: float) -> float:
             return latencies[int(share * (len(latencies) - 1))] if latencies else 0.0
@@ -69,6 +76,9 @@ class Tally:
             retry_after_seconds=self.retry_after_seconds,
             tokens=self.tokens,
             truncated=self.truncated,
+            concurrency=concurrency,
+            in_flight_mean=sum(n * times for n, times in sent.items()) / (sent.total() or 1),
+            in_flight_peak=max(sent, default=0),
             latency_p50_seconds=percentile(0.5),
             latency_p95_seconds=percentile(0.95),
         )
