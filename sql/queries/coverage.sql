@@ -1,5 +1,5 @@
 -- Eligible is counted index-only; stale is what enqueue would find among the eligible, by the same partial
--- indexes; covered is the difference. no_text probes the chunks of covered postings by primary key.
+-- indexes; covered is the difference.
 with stale as (
     select id from jobs
     where closed_at is null and duplicate_of is null and is_tech and not is_private
@@ -16,18 +16,11 @@ with stale as (
     select id from jobs
     where closed_at is null and duplicate_of is null and is_tech and not is_private
         and semantic_embedded_hash is distinct from content_hash
-        and semantic_embedded_model = %(model)s
+        and semantic_embedded_model is not distinct from %(model)s
 )
 select
     (
         select count(*) from jobs
         where closed_at is null and duplicate_of is null and is_tech and not is_private
     ) as eligible,
-    (select count(*) from stale) as stale,
-    (
-        select count(*) from jobs j
-        where closed_at is null and duplicate_of is null and is_tech and not is_private
-            and semantic_embedded_model = %(model)s
-            and semantic_embedded_hash is not distinct from content_hash
-            and not exists (select from job_semantic_chunks c where c.job_id = j.id)
-    ) as no_text
+    (select count(*) from stale) as stale

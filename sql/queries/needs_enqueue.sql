@@ -17,7 +17,7 @@ select exists (
     select from jobs j
     where closed_at is null and duplicate_of is null and is_tech
         and semantic_embedded_hash is distinct from content_hash
-        and semantic_embedded_model = %(model)s
+        and semantic_embedded_model is not distinct from %(model)s
         and not exists (select from semantic_outbox o where o.job_id = j.id and o.target_model = %(model)s)
     union all
     select from jobs j

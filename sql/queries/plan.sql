@@ -17,7 +17,7 @@ with needs as (
     from jobs
     where closed_at is null and duplicate_of is null and is_tech
         and semantic_embedded_hash is distinct from content_hash
-        and semantic_embedded_model = %(model)s
+        and semantic_embedded_model is not distinct from %(model)s
     union all
     select id, 'clear', content_hash
     from jobs
