@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -215,7 +215,8 @@ def _binary_rows(rows: Sequence[tuple[int, int, Vector, bytes]]) -> bytes:
     """The body of COPY ... (FORMAT BINARY) for (job_id, chunk_index, embedding, passage_sha256).
 
     One structured array instead of a loop over values: a tenth of the client's time per 1,000 vectors. Each field
-    is its byte length and its value in network order; a vector is int16 width, int16 0, float4 values.
+    is its byte length and its value in network order; a vector is int16 width, int16 0, float4 values, swapped
+    all at once (numpy swaps six times slower when it stores them between the other fields).
     """
     width = len(rows[0][2])
     layout = np.dtype(
@@ -228,18 +229,21 @@ def _binary_rows(rows: Sequence[tuple[int, int, Vector, bytes]]) -> bytes:
             ("embedding_bytes", ">i4"),
             ("width", ">i2"),
             ("unused", ">i2"),
-            ("embedding", ">f4", (width,)),
+            ("embedding", f"V{4 * width}"),
             ("sha256_bytes", ">i4"),
             ("sha256", "V32"),
         ]
     )
-    body = np.zeros(len(rows), dtype=layout)
+    vectors = np.concatenate([row[2] for row in rows], dtype=np.float32)
+    if sys.byteorder == "little":
+        vectors.byteswap(inplace=True)
+    body = np.empty(len(rows), dtype=layout)
     body["fields"] = 4
     body["job_id_bytes"], body["job_id"] = 8, [row[0] for row in rows]
     body["chunk_index_bytes"], body["chunk_index"] = 2, [row[1] for row in rows]
-    body["embedding_bytes"], body["width"] = 4 + 4 * width, width
-    body["embedding"] = np.stack([row[2] for row in rows])
+    body["embedding_bytes"], body["width"], body["unused"] = 4 + 4 * width, width, 0
+    body["embedding"] = vectors.view(f"V{4 * width}")
     body["sha256_bytes"] = 32
     body["sha256"] = np.frombuffer(b"".join(row[3] for row in rows), dtype="V32")
     signature_flags_extension = b"PGCOPY\n\xff\r\n\0" + bytes(8)
-    return signature_flags_extension + body.tobytes() + b"\xff\xff"
+    return b"".join((signature_flags_extension, body.data, b"\xff\xff"))
