@@ -62,6 +62,28 @@ def vector(seed: int, width: int = 8) -> Vector:
     return (values / np.linalg.norm(values)).astype(np.float32)
 
 
+def at(angle: float) -> Vector:
+    """A unit vector; the cosine to `at(0)` falls as `angle` grows to pi."""
+    values = np.zeros(8, dtype=np.float32)
+    values[0], values[1] = np.cos(angle), np.sin(angle)
+    return values
+
+
+def add_embedded(sql: psycopg.Connection, *angles: float, model: str = MODEL, **columns: Any) -> int:
+    """A posting stamped with `model` that has one chunk at each angle."""
+    job_id = add_posting(sql, **columns)
+    sql.execute(
+        "update jobs set semantic_embedded_model = %s, semantic_embedded_hash = content_hash where id = %s",
+        [model, job_id],
+    )
+    for index, angle in enumerate(angles):
+        sql.execute(
+            "insert into job_semantic_chunks (job_id, chunk_index, embedding) values (%s, %s, %s)",
+            [job_id, index, str(at(angle).tolist())],
+        )
+    return job_id
+
+
 def embedded(claim: Claim, *texts: str, content_hash: str | None = "h", stored: int = 0) -> EmbeddedDocument:
     """A document of `texts`, each with a vector of its own, none kept from before."""
     passages = tuple(Passage(text, passage_sha256(MODEL, text)) for text in texts)
