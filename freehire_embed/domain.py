@@ -88,6 +88,8 @@ class Passage:
     """sha256 of identity + NUL + text: the key under which an unchanged passage is kept."""
     stored_index: int | None = None
     """chunk_index of the row that already holds this passage's vector; None = to be embedded."""
+    over_limit: bool = False
+    """The server probably cuts it: more tokens than the model takes, by estimate. False for a kept one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,9 @@ class WaveReport:
     reused: int = 0
     """Passages whose stored vector was kept."""
     embedded: int = 0
-    """Passages sent to the server and stored."""
+    """Passages stored with a vector that this run had from the server."""
+    over_limit: Counter[str] = field(default_factory=Counter)
+    """Of those, by language, the ones that are longer than the model takes, so that the server cut them."""
     errors: tuple[str, ...] = ()
     """First few row faults, each with its job id; never posting text."""
     halt: Halt | None = None
@@ -132,6 +136,7 @@ class WaveReport:
             no_text=self.no_text + other.no_text,
             reused=self.reused + other.reused,
             embedded=self.embedded + other.embedded,
+            over_limit=self.over_limit + other.over_limit,
             errors=(*self.errors, *other.errors)[:10],
             halt=other.halt or self.halt,
         )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from freehire_embed import stages
 from freehire_embed.domain import Embeddings, EnqueueReport, Halt, HaltKind, Outcome, WaveReport
+from freehire_embed.once import EmbedOnce
 from freehire_embed.store.faults import DatabaseDown, DatabaseFault, DatabaseMisfit
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class _Flight:
         self._run = run
         self._on_wave = on_wave
         self._clock = clock
-        self._embedder = _OneWaveAtATime(run.embedder)
+        self._embedder = _OneWaveAtATime(EmbedOnce(run.embedder))
         self._threads = ThreadPoolExecutor(WAVES_AT_ONCE, thread_name_prefix="wave")
         self._flying: dict[Future[WaveReport], float] = {}
         self._undecided = 0

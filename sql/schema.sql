@@ -135,7 +135,8 @@ CREATE TABLE public.semantic_runs (
     released bigint DEFAULT 0 NOT NULL,
     abandoned bigint DEFAULT 0 NOT NULL,
     lost bigint DEFAULT 0 NOT NULL,
-    passages bigint DEFAULT 0 NOT NULL
+    passages bigint DEFAULT 0 NOT NULL,
+    over_limit jsonb DEFAULT '{}'::jsonb NOT NULL
 );
 
 ALTER TABLE ONLY public.freehire_embed_migrations
@@ -182,6 +183,8 @@ CREATE INDEX jobs_semantic_eligible_idx ON public.jobs USING btree (id) WHERE ((
 CREATE INDEX jobs_semantic_missing_idx ON public.jobs USING btree (id) WHERE ((closed_at IS NULL) AND (duplicate_of IS NULL) AND is_tech AND (semantic_embedded_model IS NULL));
 
 CREATE INDEX jobs_semantic_model_idx ON public.jobs USING btree (semantic_embedded_model) WHERE ((closed_at IS NULL) AND (duplicate_of IS NULL) AND is_tech AND (semantic_embedded_model IS NOT NULL));
+
+CREATE INDEX jobs_similar_due_idx ON public.jobs USING btree (similar_computed_at) WHERE ((closed_at IS NULL) AND (duplicate_of IS NULL) AND is_tech AND (semantic_embedded_model IS NOT NULL));
 
 CREATE INDEX semantic_outbox_claim_idx ON public.semantic_outbox USING btree (job_posted_at DESC NULLS LAST, job_id DESC) WHERE (failed_at IS NULL);
 

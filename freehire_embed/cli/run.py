@@ -116,6 +116,7 @@ def _counters(work: Run, report: RunReport) -> dict[str, Any]:
         "requests": stats.requests,
         "retries": dict(stats.retries),
         "truncated": stats.truncated,
+        "over_limit": dict(total.over_limit),
         "errors": list(total.errors),
         "seconds": round(report.seconds, 3),
     }
@@ -135,6 +136,7 @@ def _summary(work: Run, report: RunReport, code: int, reason: str) -> str:
         parts.append(
             f"retries {', '.join(f'{count} x {cause}' for cause, count in counters['retries'].items())}"
         )
-    if counters["truncated"]:
-        parts.append(f"{counters['truncated']} passages cut by the server")
+    if total := report.total.over_limit.total():
+        by_language = ", ".join(f"{count} {name}" for name, count in report.total.over_limit.most_common())
+        parts.append(f"{total} passages cut by the server ({by_language})")
     return f"{'; '.join(parts)}; {report.seconds:.1f} s; exit {code}: {reason}"

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from freehire_embed import stages
 from freehire_embed.domain import EnqueueReport, HaltKind, Outcome, WaveReport
 from freehire_embed.drain import ENQUEUE_EVERY_SECONDS, UNDECIDED_IN_A_ROW, stops_run
+from freehire_embed.once import EmbedOnce
 from freehire_embed.run import Run
 from freehire_embed.store.backlog import count_claimable
 from freehire_embed.store.outbox import Window
@@ -37,10 +38,12 @@ class Lane:
     waves: int = 0
     ended: int = 0
     _undecided: int = 0
+    embedder: EmbedOnce = field(init=False)
     _started: float = field(init=False)
     _enqueue_due: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
+        self.embedder = EmbedOnce(self.run.embedder)
         self._started = self.clock()
 
     def enqueue(self) -> EnqueueReport:

@@ -91,7 +91,7 @@ def embed(context: dg.OpExecutionContext, lane: LaneHolder, chunked: ChunkedWave
     """Sends the passages that have no stored vector to the server."""
     run = lane.current.run
     before, started = run.embedder.stats, time.monotonic()
-    embedded = stages.embed(run.embedder, chunked, run.call_timeout_seconds)
+    embedded = stages.embed(lane.current.embedder, chunked, run.call_timeout_seconds)
     seconds = time.monotonic() - started
     vectors = sum(len(document.vectors) for document in embedded.documents)
     metadata = {
@@ -127,6 +127,8 @@ def commit(
         "no_text": report.no_text,
         "passages_embedded": report.embedded,
         "passages_reused": report.reused,
+        "passages_cut": report.over_limit.total(),
+        "passages_cut_by_language": dg.MetadataValue.json(dict(report.over_limit)),
         "postings_per_second": report.claimed / seconds,
         "done": opened.ended,
         "left": left,

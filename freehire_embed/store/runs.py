@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from freehire_embed.domain import Outcome
@@ -22,10 +24,36 @@ class RunRecord:
     def add(self, report: WaveReport) -> None:
         """Adds a finished wave."""
         counts = {outcome.value: report.outcomes[outcome] for outcome in Outcome}
-        self._database.execute("run_progress", {"run": self._run_id, "passages": report.embedded, **counts})
+        self._database.execute(
+            "run_progress",
+            {
+                "run": self._run_id,
+                "passages": report.embedded,
+                "over_limit": json.dumps(report.over_limit),
+                **counts,
+            },
+        )
 
     def finish(self) -> None:
         self._database.execute("run_finish", {"run": self._run_id})
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """Passages embedded lately, and by language those of them that the server cut."""
+
+    passages: int
+    over_limit: dict[str, int]
+
+    @property
+    def cut(self) -> int:
+        return sum(self.over_limit.values())
+
+
+def measure_truncation(database: Database, model: str, days: int = 7) -> Truncation:
+    """Of all runs under `model` that worked within the last `days`."""
+    row = database.rows("runs_truncation", {"model": model, "days": days})[0]
+    return Truncation(row.passages, row.over_limit)
 
 
 def postings_per_hour(database: Database) -> float:
