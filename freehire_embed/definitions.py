@@ -4,6 +4,7 @@ import os
 
 import dagster as dg
 
+from freehire_embed.orchestration.audit import vector_audit
 from freehire_embed.orchestration.automation import embed_schedule, semantic_outbox_depth_sensor
 from freehire_embed.orchestration.coverage import coverage_automation, semantic_coverage
 from freehire_embed.orchestration.jobs import backfill_job, embed_job
@@ -17,6 +18,7 @@ from freehire_embed.orchestration.release import (
     release_claims_of_failed_run,
 )
 from freehire_embed.orchestration.resources import LaneHolder, Postgres, Tei
+from freehire_embed.orchestration.similar import similar_job, similar_postings
 from freehire_embed.orchestration.wave_io import wave_io_manager
 
 
@@ -29,8 +31,8 @@ postgres = Postgres(database_url=_secret("DATABASE_URL"))
 tei = Tei(url=_secret("EMBED_URL"), api_key=_secret("EMBED_API_KEY"))
 
 defs = dg.Definitions(
-    jobs=[embed_job, backfill_job, requeue_dead_letters_job, prune_runs_job],
-    assets=[semantic_coverage],
+    jobs=[embed_job, backfill_job, requeue_dead_letters_job, prune_runs_job, similar_job],
+    assets=[semantic_coverage, similar_postings, vector_audit],
     schedules=[embed_schedule, prune_runs_schedule],
     sensors=[
         semantic_outbox_depth_sensor,

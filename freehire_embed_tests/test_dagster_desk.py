@@ -37,7 +37,9 @@ def deployed(database_url: str, tei: FaultyTei, tmp_path: Path, monkeypatch: pyt
 
 def measure() -> tuple[dict[str, object], dict[str, str | None]]:
     """Materializes the asset: its metadata, and for each check None or its complaint."""
-    result = defs.resolve_implicit_global_asset_job_def().execute_in_process()
+    result = defs.resolve_implicit_global_asset_job_def().execute_in_process(
+        asset_selection=[dg.AssetKey("semantic_coverage")]
+    )
     materialization = result.asset_materializations_for_node("semantic_coverage")[0]
     checks = {
         check.check_name: None if check.passed else check.description

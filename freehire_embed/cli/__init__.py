@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from freehire_embed.cli import (
+    audit,
     dead,
     demo,
     doctor,
@@ -19,6 +20,7 @@ from freehire_embed.cli import (
     schema,
     search,
     serve,
+    similar,
     status,
 )
 from freehire_embed.cli.exits import CLEAN, EXPECTED, FAILED, MISUSED, exit_code
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
         dead.dead,
         identities.models,
         search.search,
+        similar.similar,
+        audit.audit,
         serve.serve_tei,
         doctor.doctor,
         drill.drill,

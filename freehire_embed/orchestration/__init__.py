@@ -5,6 +5,7 @@
 - wave_io.py: one value a wave between the ops
 - automation.py: the schedule and the depth sensor that start runs; release.py: gives back what a dead run held
 - coverage.py: the `semantic_coverage` asset and its checks
+- similar.py, audit.py: the `similar_postings` and `vector_audit` assets
 - maintenance.py: dead letters back into the queue, old runs out of the history
 - instance.py: where a Dagster instance without a database server keeps its files
 

@@ -68,7 +68,7 @@ def semantic_coverage(config: Limits, postgres: Postgres, tei: Tei) -> dg.Materi
 
 coverage_automation = dg.AutomationConditionSensorDefinition(
     name="coverage_automation",
-    target=dg.AssetSelection.assets("semantic_coverage"),
+    target=dg.AssetSelection.assets("semantic_coverage", "similar_postings", "vector_audit"),
     default_status=dg.DefaultSensorStatus.RUNNING,
 )
 """The sensor that Dagster would make by itself is off until somebody finds it."""
