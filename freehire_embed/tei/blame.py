@@ -42,7 +42,7 @@ _SUSPECT_SHARE = 4
 """Pieces of a slice that failed get this fraction of an attempt's time; a row alone gets all of it."""
 _DOUBTFUL_ROWS = 8
 _BYTES_A_TOKEN = 4
-"""Of UTF-8, so that no script has many more tokens than counted: for e5 Chinese has 4.5, English 6.6, Russian 11."""
+"""Of UTF-8, so that no script has many more tokens than counted: e5 takes 4.5 of Chinese, 6.6 of English."""
 
 _SILENT = frozenset({Kind.UPSTREAM, Kind.TIMEOUT, Kind.COUNT})
 """Nothing was said about any row."""
