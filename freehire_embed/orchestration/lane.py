@@ -12,6 +12,7 @@ from freehire_embed.drain import ENQUEUE_EVERY_SECONDS, UNDECIDED_IN_A_ROW, stop
 from freehire_embed.once import EmbedOnce
 from freehire_embed.run import Run
 from freehire_embed.store.backlog import count_claimable
+from freehire_embed.store.coverage import semantic_outbox_claimable_depth
 from freehire_embed.store.outbox import Window
 from freehire_embed.store.runs import postings_per_hour
 from freehire_embed.waves import Wave
@@ -20,7 +21,7 @@ from freehire_embed.waves import Wave
 _ENDED = (Outcome.INDEXED, Outcome.REMOVED, Outcome.FAILED, Outcome.DEAD_LETTERED)
 # Half of the largest catalogue known, in one month; a bound for the count's sake.
 _MOST_ENTRIES = 1_000_000
-# Beyond it the number left need not be exact.
+# Beyond it the number left is the planner's estimate.
 _COUNTED_AHEAD = 100_000
 
 
@@ -102,7 +103,9 @@ class Lane:
         """What is still to be claimed, and until when at the measured rate of all lanes together."""
         left = self.claimable()
         if left >= _COUNTED_AHEAD:
-            return f"over {_COUNTED_AHEAD:,}"
+            if self.window:
+                return f"over {_COUNTED_AHEAD:,}"
+            left = semantic_outbox_claimable_depth(self.run.database)
         rate = postings_per_hour(self.run.database)
         if not left or not rate:
             return f"{left:,}"

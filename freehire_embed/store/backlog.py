@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def count_claimable(
     database: Database, model: str, *, lease_seconds: int, limit: int, window: Window | None = None
 ) -> int:
-    """Entries of `model` that a run could claim now, at most `limit`; about a millisecond per 10,000."""
+    """Entries of `model` that a run could claim now, at most `limit`; 5 ms per 10,000 on two busy cores."""
     row = database.rows(
         "claimable",
         {
@@ -27,7 +27,9 @@ def count_claimable(
 
 
 def needs_enqueue(database: Database, model: str, lease_seconds: int) -> bool:
-    """Whether an enqueue for `model` would change the queue. For an empty queue: a long one makes it slow."""
+    """Whether an enqueue for `model` would change the queue. For an empty queue: a long one, or
+    many dead letters, make it slow (6 ms at 300,000 postings, 200 ms with 5,000 dead letters).
+    """
     return bool(database.rows("needs_enqueue", {"model": model, "lease": lease_seconds})[0].needed)
 
 
