@@ -205,8 +205,11 @@ def _check_sample(
 def _match(posting: StoredPosting, profile: Profile) -> list[_Pair] | None:
     """Each stored vector with the passage it should be of; None where text and chunks do not fit together.
 
+    A posting without chunks is not looked at: the tables alone show whether that is right.
     A chunk without a hash was written by somebody who does not tell of which text: it is taken by its place.
     """
+    if not posting.indexes:
+        return []
     try:
         made = passages(posting.title, posting.company, posting.description, profile)
     except TooManyChunks:
