@@ -11,7 +11,7 @@ from freehire_embed.local.defaults import with_database, with_embedder
 from freehire_embed.profiles import load_profiles
 from freehire_embed.run import make_embedder, resolve_profile
 from freehire_embed.settings import FALSE_WORDS, RULES, TRUE_WORDS, VARIABLES, SettingsError
-from freehire_embed.store import identities, inspection
+from freehire_embed.store import identities, inspection, vector_index
 from freehire_embed.store.database import Database
 from freehire_embed.store.faults import DatabaseDown, DatabaseFault
 from freehire_embed.tei import TeiFault, UpstreamFault
@@ -194,9 +194,15 @@ def _schema(database: Database, profile: Profile) -> Iterator[Check]:
 def _indexes(database: Database) -> Iterator[Check]:
     migration = migrate.index_names()
     broken = inspection.broken_indexes(database, migration)
+    if vector_index.look(database).valid:
+        broken.pop(vector_index.NAME, None)  # an existing database may have one under a name of its own
     for name, missing in broken.items():
         if missing:
-            fix = f"run `psql -f sql/migrations/{migration[name]}.sql`, unless a full re-embed goes on without it"
+            fix = (
+                "run `freehire-embed index build`, unless a full re-embed goes on without it"
+                if name == vector_index.NAME
+                else f"run `psql -f sql/migrations/{migration[name]}.sql`"
+            )
             yield Check("indexes", False, f"{name} is missing", fix)
         else:
             yield Check(

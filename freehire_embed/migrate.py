@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from freehire_embed.queries import SQL_DIR, query
+from freehire_embed.store import vector_index
 from freehire_embed.store.faults import DatabaseMisfit, translate
 from freehire_embed.store.identities import vector_width
 
@@ -92,7 +93,8 @@ def _apply(connection: Connection, path: Path, width: int) -> None:
         connection.execute(
             psycopg.sql.SQL("drop index concurrently {}").format(psycopg.sql.Identifier(index))
         )
-    connection.execute(statement)
+    if index != vector_index.NAME or not vector_index.is_served(connection):
+        connection.execute(statement)
     connection.execute(query("migrations_record"), {"name": path.stem})
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from freehire_embed.profiles import DEFAULT_IDENTITY, LOCAL_IDENTITY, find_profile, load_profiles
 from freehire_embed.settings import DEFAULT_EMBED_URL
-from freehire_embed.store import identities
+from freehire_embed.store import identities, vector_index
 from freehire_embed.store.outbox import SemanticOutbox, Window
 from freehire_embed.store.runs import RunRecord
 from freehire_embed.tei import TeiEmbedder
@@ -100,9 +100,12 @@ def open_run(settings: Settings, database: Database, run_id: str, window: Window
             window=window,
         )
         record = RunRecord(database, run_id, profile.identity)
+        if promoted:
+            logger.info("target is now %s", profile.identity)
+            state = vector_index.look(database)
+            if state.valid and state.rows:
+                logger.info("everything is embedded anew: %s", vector_index.ADVICE)
     except BaseException:
         embedder.close()
         raise
-    if promoted:
-        logger.info("target is now %s", profile.identity)
     return Run(run_id, settings, profile, database, embedder, outbox, record, promoted)

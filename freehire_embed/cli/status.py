@@ -12,6 +12,7 @@ from freehire_embed.cli.options import json_option, opened, read_settings, setti
 from freehire_embed.cli.output import duration, print_json
 from freehire_embed.metrics import exposition
 from freehire_embed.run import resolve_profile
+from freehire_embed.store import vector_index
 from freehire_embed.store.coverage import measure_status
 from freehire_embed.store.identities import check_usable
 from freehire_embed.store.plan import make_plan
@@ -80,10 +81,13 @@ def plan(json: bool) -> int:
         profile = resolve_profile(settings, database)
         check_usable(database, profile)
         made = make_plan(database, profile)
+        unindexed = vector_index.rebuild_pays(database, made.passages)
     if json:
-        print_json({**asdict(made), "seconds": made.seconds})
+        print_json({**asdict(made), "seconds": made.seconds, "drop_index": unindexed is not None})
         return CLEAN
     _show(made)
+    if unindexed:
+        click.echo(f"index      {vector_index.ADVICE}")
     return CLEAN
 
 
