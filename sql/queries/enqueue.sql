@@ -2,7 +2,9 @@
 -- Five arms instead of one OR: each is served by a partial index that holds only rows in need, which makes the
 -- steady state a look at five empty indexes. "is not distinct from", where "=" would do, keeps the planner from reading
 -- all postings of the model for the few whose content changed. The NOT EXISTS comes before ON CONFLICT because a
--- conflict burns an identity value for every posting that is already queued.
+-- conflict burns an identity value for every posting that is already queued. The ORDER BY puts entries on disk as they
+-- will be claimed, and ends the search before the first insert: without it an empty queue is scanned once a posting,
+-- while it fills (minutes for half a million).
 with needs as (
     select id, 'missing' as reason, posted_at, created_at
     from jobs
@@ -35,6 +37,7 @@ with needs as (
         )
         and (%(since)s::timestamptz is null or coalesce(n.posted_at, n.created_at) >= %(since)s)
         and (%(until)s::timestamptz is null or coalesce(n.posted_at, n.created_at) < %(until)s)
+    order by coalesce(n.posted_at, n.created_at) desc
     on conflict (job_id, target_model) do nothing
     returning job_id
 )
