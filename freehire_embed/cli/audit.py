@@ -56,7 +56,15 @@ def audit(repair: bool, sample: int, json: bool) -> int:
 
 
 def _as_json(report: AuditReport) -> dict[str, Any]:
-    return {**asdict(report), "findings": {kind.value: asdict(f) for kind, f in report.findings.items()}}
+    return {
+        "findings": {kind.value: asdict(finding) for kind, finding in report.findings.items()},
+        "requeued": report.requeued,
+        "sampled": report.sampled,
+        "compared": report.compared,
+        "passages": dict(report.passages),
+        "cut": dict(report.cut),
+        "not_compared": report.not_compared,
+    }
 
 
 def _show(report: AuditReport, *, repair: bool) -> None:
