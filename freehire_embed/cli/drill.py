@@ -27,7 +27,8 @@ def drill(names: tuple[str, ...], json: bool) -> int:
     the end. Drills: poison, outage, swap, kill, stop, stale-owner, race, restart; without a name all of them. Exit
     code 1 when one fails.
     """
-    logging.getLogger("freehire_embed").setLevel(logging.ERROR)
+    for noisy in ("freehire_embed", "psycopg.pool"):  # faults are what it is about
+        logging.getLogger(noisy).setLevel(logging.ERROR)
     reports: list[DrillReport] = []
     if not json:
         click.echo(_COLUMNS.format("drill", "what", "expected", "happened", "ok"))
