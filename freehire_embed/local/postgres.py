@@ -295,7 +295,7 @@ class _Server:
                 extra_groups=[] if self.user else None,
             )
         except subprocess.CalledProcessError as error:
-            raise _CommandError(f"{program}: {error.stderr.strip()}") from error
+            raise _CommandError(f"{program}: {error.stderr.strip() or error}") from error
         return done.stdout.strip()
 
     def _give_to_server(self, folder: Path) -> None:
