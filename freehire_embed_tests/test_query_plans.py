@@ -23,8 +23,8 @@ QUEUED = 12_000
 def catalogue(sql: psycopg.Connection, database: Database) -> psycopg.Connection:
     """20,000 postings: 12,000 eligible and up to date, the rest closed; vectors of each fiftieth."""
     sql.execute(
-        "insert into jobs (source, external_id, url, title, public_slug, is_tech, posted_at, closed_at, content_hash, "
-        "semantic_embedded_model, semantic_embedded_hash) "
+        "insert into jobs (source, external_id, url, title, public_slug, is_tech, posted_at, closed_at, "
+        "content_hash, semantic_embedded_model, semantic_embedded_hash) "
         "select 's', i::text, 'u', 't', i::text, true, now() - i * interval '1 minute', "
         "case when i > %(open)s then now() end, md5(i::text), "
         "case when i <= %(open)s then %(model)s end, case when i <= %(open)s then md5(i::text) end "
@@ -70,7 +70,7 @@ def nodes(node: dict[str, Any]) -> list[dict[str, Any]]:
 def rows_read(root: dict[str, Any]) -> float:
     """Rows that the scans of tables and indexes looked at, those filtered out included."""
     return sum(
-        each["Actual Loops"] * (each["Actual Rows"] + each.get("Rows Removed by Filter", 0))
+        float(each["Actual Loops"]) * (each["Actual Rows"] + each.get("Rows Removed by Filter", 0))
         for each in nodes(root)
         if "Relation Name" in each and "Scan" in each["Node Type"]
     )
