@@ -43,7 +43,10 @@ def test_an_existing_freehire_database_gets_only_what_is_missing(empty_database_
             "insert into job_semantic_chunks (job_id, chunk_index, embedding) values (%s, 0, %s)",
             [job_id, str([0.0] * (WIDTH - 1) + [1.0])],
         )
-        files = "select relname, pg_relation_filenode(oid) from pg_class where relname in ('jobs', 'semantic_outbox', 'job_semantic_chunks') order by 1"
+        files = (
+            "select relname, pg_relation_filenode(oid) from pg_class "
+            "where relname in ('jobs', 'semantic_outbox', 'job_semantic_chunks') order by 1"
+        )
         columns = (
             "select attrelid::regclass::text, attname, format_type(atttypid, atttypmod), attnotnull, attstorage "
             "from pg_attribute where attrelid in ('jobs'::regclass, 'job_semantic_chunks'::regclass) and attnum > 0"
@@ -55,7 +58,10 @@ def test_an_existing_freehire_database_gets_only_what_is_missing(empty_database_
         assert sql.execute(files).fetchall() == before_files, "no table was rewritten"
         assert set(before_columns) <= set(sql.execute(columns).fetchall()), "no column was changed"
         assert sql.execute("select attempts, claims from semantic_outbox").fetchone() == (2, 0)
-        triggers = "select count(*) from pg_trigger where tgrelid = 'job_semantic_chunks'::regclass and not tgisinternal"
+        triggers = (
+            "select count(*) from pg_trigger "
+            "where tgrelid = 'job_semantic_chunks'::regclass and not tgisinternal"
+        )
         assert sql.execute(triggers).fetchone() == (1,), "the database had such a trigger already"
 
 

@@ -52,6 +52,13 @@ fates = st.sampled_from(["good", "poison", "upstream", "timeout", "undecided", "
 revisions = st.lists(st.integers(0, 3), min_size=0, max_size=3).map(tuple)
 
 
+ACTIONS = (
+    *("claim work".split() * 4),
+    *("edit edit edit touch touch be_robbed be_robbed work".split()),
+    *("post delete enqueue enqueue expire crash crash_and_be_noticed renew requeue_dead_letters".split()),
+)
+
+
 class Pipeline(RuleBasedStateMachine):
     sql: psycopg.Connection
     database: Database
@@ -87,11 +94,7 @@ class Pipeline(RuleBasedStateMachine):
         self.enqueue(None)
 
     @rule(
-        action=st.sampled_from(
-            [*["claim"] * 4, *["work"] * 5, *["be_robbed"] * 2, *["edit"] * 3, *["touch"] * 2]
-            + ["post", "delete", "enqueue", "enqueue", "expire", "crash", "crash_and_be_noticed", "renew"]
-            + ["requeue_dead_letters"]
-        ),
+        action=st.sampled_from(ACTIONS),
         data=st.data(),
     )
     def step(self, action, data):
@@ -237,7 +240,8 @@ class Pipeline(RuleBasedStateMachine):
             "select j.id, j.title, j.company, j.semantic_embedded_model, j.semantic_embedded_hash, "
             "array(select c.embedding::real[]::text from job_semantic_chunks c where c.job_id = j.id "
             "order by c.chunk_index), "
-            "array(select c.chunk_index::int from job_semantic_chunks c where c.job_id = j.id order by 1) from jobs j"
+            "array(select c.chunk_index::int from job_semantic_chunks c where c.job_id = j.id order by 1) "
+            "from jobs j"
         ).fetchall()
         for job_id, title, company, model, content_hash, vectors, indexes in rows:
             if model is None:
