@@ -53,9 +53,21 @@ revisions = st.lists(st.integers(0, 3), min_size=0, max_size=3).map(tuple)
 
 
 ACTIONS = (
-    *("claim work".split() * 4),
-    *("edit edit edit touch touch be_robbed be_robbed work".split()),
-    *("post delete enqueue enqueue expire crash crash_and_be_noticed renew requeue_dead_letters".split()),
+    *(["claim", "work"] * 4),
+    *(["edit", "edit", "edit", "touch", "touch", "be_robbed", "be_robbed", "work"]),
+    *(
+        [
+            "post",
+            "delete",
+            "enqueue",
+            "enqueue",
+            "expire",
+            "crash",
+            "crash_and_be_noticed",
+            "renew",
+            "requeue_dead_letters",
+        ]
+    ),
 )
 
 
