@@ -5,7 +5,11 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+from freehire_embed import token_budget
 from freehire_embed.text import html_to_text, one_line
+from freehire_embed.token_budget import Budget
+from freehire_embed.tokens import count_pieces, pieces_within
+from freehire_embed.tokens import estimate_tokens as estimate_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,8 +40,8 @@ def passages(
     text = html_to_text(description)
     if not text:
         return []
-    prefix = profile.passage_prefix + _introduction(title, company)
-    chunks = chunk_text(text, profile)
+    prefix = passage_prefix(title, company, profile)
+    chunks = chunk_text(text, profile, prefix)
     if len(chunks) > MAX_CHUNKS:
         raise TooManyChunks(
             f"the text of {len(text)} characters makes {len(chunks)} chunks; a posting can have {MAX_CHUNKS}"
@@ -50,16 +54,33 @@ def passage_sha256(identity: str, passage: str) -> bytes:
     return hashlib.sha256(f"{identity}\0{passage}".encode()).digest()
 
 
-def chunk_text(text: str, profile: Profile) -> list[str]:  # noqa: ARG001
+def chunk_text(text: str, profile: Profile, prefix: str = "") -> list[str]:
     """`text`, lines joined with "\\n", cut by the rule of `profile`; no chunk is empty.
 
-    The chunks joined equal the text, blanks apart.
+    The chunks joined equal the text, blanks apart. By rule v2 each also leaves room for `prefix` within the
+    token limit; v1 does not look at it.
     """
-    return list(_pack_paragraphs(text))
+    if profile.chunking == "v1":
+        return list(_pack_paragraphs(text))
+    if not text:
+        return []
+    pieces = pieces_within(profile.token_limit) - count_pieces(prefix)
+    return token_budget.cut(text, Budget(CHUNK_CHARACTERS, max(pieces, 1)))
 
 
-def _introduction(title: str | None, company: str | None) -> str:
-    named = [name for name in (one_line(title, NAME_CHARACTERS), one_line(company, NAME_CHARACTERS)) if name]
+def passage_prefix(title: str | None, company: str | None, profile: Profile) -> str:
+    """What every passage begins with; by rule v2 names give way that would leave the text too little room."""
+    longest = NAME_CHARACTERS
+    prefix = profile.passage_prefix + _introduction(title, company, longest)
+    if profile.chunking == "v2":
+        while longest and count_pieces(prefix) > pieces_within(profile.token_limit) // 2:
+            longest //= 2
+            prefix = profile.passage_prefix + _introduction(title, company, longest)
+    return prefix
+
+
+def _introduction(title: str | None, company: str | None, longest: int) -> str:
+    named = [name for name in (one_line(title, longest), one_line(company, longest)) if name]
     return f"{' at '.join(named)}. " if named else ""
 
 
