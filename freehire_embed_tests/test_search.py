@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,37 +11,14 @@ from freehire_embed.profiles import Profile
 from freehire_embed.queries import query
 from freehire_embed.store.search import find_nearest
 from freehire_embed.text import html_to_text
-from freehire_embed_tests.catalogue import MODEL, add_posting
+from freehire_embed_tests.catalogue import MODEL, add_embedded, at
 
 if TYPE_CHECKING:
     import psycopg
 
-    from freehire_embed.domain import Vector
     from freehire_embed.store.database import Database
 
 PROFILE = Profile(MODEL, ("example/tiny",), 8)
-
-
-def at(angle: float) -> Vector:
-    """A unit vector; the cosine to `at(0)` falls as `angle` grows to pi."""
-    values = np.zeros(8, dtype=np.float32)
-    values[0], values[1] = np.cos(angle), np.sin(angle)
-    return values
-
-
-def add_embedded(sql: psycopg.Connection, *angles: float, model: str = MODEL, **columns: Any) -> int:
-    """A posting stamped with `model` that has one chunk at each angle."""
-    job_id = add_posting(sql, **columns)
-    sql.execute(
-        "update jobs set semantic_embedded_model = %s, semantic_embedded_hash = content_hash where id = %s",
-        [model, job_id],
-    )
-    for index, angle in enumerate(angles):
-        sql.execute(
-            "insert into job_semantic_chunks (job_id, chunk_index, embedding) values (%s, %s, %s)",
-            [job_id, index, str(at(angle).tolist())],
-        )
-    return job_id
 
 
 def found(database: Database, limit: int = 10) -> list[int]:
@@ -110,7 +87,14 @@ def test_a_posting_edited_since_has_an_empty_snippet_where_its_chunk_is_gone(
 
 
 def test_the_statement_has_the_shape_that_the_vector_index_serves(sql: psycopg.Connection) -> None:
-    parameters = {"query": str(at(0).tolist()), "candidates": 30, "model": MODEL, "limit": 3}
+    parameters = {
+        "query": str(at(0).tolist()),
+        "candidates": 30,
+        "model": MODEL,
+        "limit": 3,
+        "company": "Northwind",
+        "since": None,
+    }
     with sql.transaction():
         sql.execute("set local enable_seqscan = off")
         plan = sql.execute(b"explain " + query("search"), parameters).fetchall()
