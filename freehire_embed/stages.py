@@ -12,7 +12,7 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from freehire_embed.chunks import TooManyChunks, passage_sha256, passages
+from freehire_embed.chunks import TooManyChunks, estimate_tokens, passage_sha256, passages
 from freehire_embed.domain import (
     Document,
     Halt,
@@ -22,6 +22,7 @@ from freehire_embed.domain import (
     RowFault,
     WaveReport,
 )
+from freehire_embed.language import detect_language
 from freehire_embed.store.divide import divide
 from freehire_embed.store.faults import DatabaseDown, DatabaseFault
 from freehire_embed.store.outbox import SUSPECT_AFTER_CLAIMS
@@ -221,6 +222,14 @@ class _Settlement:
             self._halt = self._halt or _database_halt(error)
             self._unfinished += [claim_of(p) for p in parts if claim_of(p).entry_id not in self._outcomes]
             return
+        corrupted = [entry_id for entry_id, rejection in rejected.items() if rejection.corrupted]
+        if len(corrupted) > 1:
+            # All of them could be read a moment ago: what is damaged is where they are to be written.
+            reason = f"Postgres cannot write {len(corrupted)} postings: {rejected[corrupted[0]]}"
+            self._halt = self._halt or Halt(HaltKind.CONFIG, reason)
+            for entry_id in corrupted:
+                del rejected[entry_id]
+                self._unfinished.append(claim_of(by_entry[entry_id]))
         for entry_id, rejection in rejected.items():
             part = by_entry[entry_id]
             content_hash = part.document.content_hash or "" if isinstance(part, EmbeddedDocument) else None
@@ -284,6 +293,7 @@ class _Settlement:
             no_text=sum(not document.passages for document in indexed),
             reused=sum(passage.stored_index is not None for passage in passages_of),
             embedded=sum(passage.stored_index is None for passage in passages_of),
+            over_limit=Counter(detect_language(p.text) for p in passages_of if p.over_limit),
             errors=tuple(f"posting {f.claim.job_id}: {f.reason}" for f in self._faults[:_SHOWN_ERRORS]),
             halt=self._halt,
         )
@@ -294,8 +304,16 @@ def _document(claim: Claim, posting: LoadedPosting, profile: Profile) -> Documen
     made = []
     for text in passages(posting.title, posting.company, posting.description, profile):
         sha256 = passage_sha256(profile.identity, text)
-        made.append(Passage(text, sha256, kept.pop(sha256, None)))
+        stored = kept.pop(sha256, None)
+        made.append(Passage(text, sha256, stored, stored is None and is_cut(text, profile)))
     return Document(claim, posting.content_hash, tuple(made), len(posting.stored))
+
+
+def is_cut(text: str, profile: Profile) -> bool:
+    """Whether the server probably cuts `text`; never true of a passage by rule v2, which obeys the estimate."""
+    if len(text) <= profile.token_limit:  # no token is shorter than a code point
+        return False
+    return estimate_tokens(text) > _OVERESTIMATE * profile.token_limit
 
 
 def _poison(claim: Claim) -> RowFault:
