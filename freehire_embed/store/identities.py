@@ -73,7 +73,9 @@ def promote_proven(database: Database, profile: Profile, probe: Vector) -> bool:
     if database.rows("models_find", {"identity": profile.identity}):
         database.execute("models_remember_probe", parameters)
         return False
-    database.execute("models_promote", {**parameters, "width": profile.width})
+    width = {"width": profile.width}
+    database.execute("models_promote", {**parameters, **width})
+    database.execute("models_adopt_stamped", width)
     return True
 
 

@@ -10,7 +10,7 @@ from freehire_embed.lease import Lease
 from freehire_embed.store.commit import WaveCommit
 from freehire_embed.store.database import Connection, Database, execute, fetch
 from freehire_embed.store.divide import divide
-from freehire_embed.store.faults import blaming_no_posting
+from freehire_embed.store.faults import DatabaseMisfit, blaming_no_posting
 from freehire_embed.waves import Wave
 
 if TYPE_CHECKING:
@@ -69,11 +69,19 @@ class SemanticOutbox(WaveCommit):
         self._window = {"since": window.since, "until": window.until}
 
     def enqueue(self) -> EnqueueReport:
-        """Queues what is missing or stale, revives and reaps dead letters, retires other models' entries."""
+        """Queues what is missing or stale, revives and reaps dead letters, retires other models' entries.
+
+        Raises DatabaseMisfit when another identity was promoted since the run began: its entries would be retired.
+        """
         model = {"model": self._model}
 
         def work(connection: Connection) -> EnqueueReport:
             fetch(connection, "enqueue_lock")
+            newest = fetch(connection, "models_target")
+            if newest and newest[0].identity != self._model:
+                raise DatabaseMisfit(
+                    f"{self._model} was superseded while this run worked: the target is {newest[0].identity} now"
+                )
             execute(connection, "adopt_dead")
             reaped = execute(connection, "reap")
             revived = execute(connection, "revive", model)
