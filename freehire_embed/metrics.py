@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from freehire_embed.store.coverage import Status
+    from freehire_embed.store.runs import Totals
 
 
-def exposition(status: Status) -> str:
-    """Gauges in the text format 0.0.4, each with its help; the identity is the label of an info metric."""
+def exposition(status: Status, totals: Totals) -> str:
+    """Text format 0.0.4: gauges of what is, counters of what was done; the identity labels an info metric."""
     coverage = status.coverage
     gauges = (
         ("queue_depth", "Live outbox entries, leased ones included.", status.depth),
@@ -22,16 +23,23 @@ def exposition(status: Status) -> str:
         ("postings_no_text", "Covered postings that have no text.", coverage.no_text),
         ("postings_per_hour", "Measured over the last hour, all runs together.", status.rate_per_hour),
     )
+    counters = (
+        ("postings_indexed_total", "Postings whose vectors were stored.", totals.indexed),
+        ("postings_removed_total", "Postings whose vectors were removed.", totals.removed),
+        ("dead_letters_total", "Entries that became dead letters.", totals.dead_lettered),
+        ("passages_embedded_total", "Passages embedded and stored.", totals.passages),
+    )
     identity = status.target_model.replace("\\", "\\\\").replace('"', '\\"')
     lines = [
         "# HELP freehire_embed_target_info The embedder identity that readers use.",
         "# TYPE freehire_embed_target_info gauge",
         f'freehire_embed_target_info{{identity="{identity}"}} 1',
     ]
-    for name, text, value in gauges:
-        lines += [
-            f"# HELP freehire_embed_{name} {text}",
-            f"# TYPE freehire_embed_{name} gauge",
-            f"freehire_embed_{name} {value}",
-        ]
+    for kind, metrics in (("gauge", gauges), ("counter", counters)):
+        for name, text, value in metrics:
+            lines += [
+                f"# HELP freehire_embed_{name} {text}",
+                f"# TYPE freehire_embed_{name} {kind}",
+                f"freehire_embed_{name} {value}",
+            ]
     return "\n".join(lines) + "\n"

@@ -261,9 +261,12 @@ def test_migrate_works_on_an_empty_database_and_doctor_agrees(
 
 def test_metrics_are_prometheus_text(deployed: dict[str, str], sql: psycopg.Connection) -> None:
     add_posting(sql)
+    cli(deployed, "run")
+    add_posting(sql)
     lines = cli(deployed, "metrics").stdout.splitlines()
     samples = [line for line in lines if not line.startswith("#")]
     assert "freehire_embed_postings_stale 1" in samples
+    assert "freehire_embed_postings_indexed_total 1" in samples
     assert all(re.fullmatch(r'freehire_embed_\w+(\{identity="[^"]+"\})? [0-9.]+', line) for line in samples)
 
 

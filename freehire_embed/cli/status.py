@@ -16,16 +16,11 @@ from freehire_embed.store import vector_index
 from freehire_embed.store.coverage import measure_status
 from freehire_embed.store.identities import check_usable
 from freehire_embed.store.plan import make_plan
+from freehire_embed.store.runs import measure_totals
 
 if TYPE_CHECKING:
     from freehire_embed.store.coverage import Status
     from freehire_embed.store.plan import Plan
-
-
-def _measure() -> Status:
-    with opened(read_settings()) as (settings, database):
-        profile = resolve_profile(settings, database)
-        return measure_status(database, profile.identity, settings.lease_seconds)
 
 
 @click.command(short_help="Show queue, coverage, rate and time left.")
@@ -36,7 +31,9 @@ def status(json: bool) -> int:
 
     How deep the queue is, how much of the catalogue is covered, and how long the rest will take.
     """
-    state = _measure()
+    with opened(read_settings()) as (settings, database):
+        profile = resolve_profile(settings, database)
+        state = measure_status(database, profile.identity, settings.lease_seconds)
     if json:
         print_json(state.as_json())
         return CLEAN
@@ -64,7 +61,10 @@ def metrics() -> int:
 
     The figures of `status` as Prometheus text, for a textfile collector.
     """
-    click.echo(exposition(_measure()), nl=False)
+    with opened(read_settings()) as (settings, database):
+        profile = resolve_profile(settings, database)
+        state = measure_status(database, profile.identity, settings.lease_seconds)
+        click.echo(exposition(state, measure_totals(database)), nl=False)
     return CLEAN
 
 

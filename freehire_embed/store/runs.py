@@ -56,6 +56,21 @@ def measure_truncation(database: Database, model: str, days: int = 7) -> Truncat
     return Truncation(row.passages, row.over_limit)
 
 
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What all runs together have done since the first."""
+
+    indexed: int
+    removed: int
+    dead_lettered: int
+    passages: int
+
+
+def measure_totals(database: Database) -> Totals:
+    """Sums over all runs; they only grow."""
+    return Totals(*database.rows("runs_totals")[0])
+
+
 def postings_per_hour(database: Database) -> float:
     """Measured over the last hour's waves of all runs; 0.0 when there were none."""
     row = database.rows("runs_rate")[0]
