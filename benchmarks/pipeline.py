@@ -55,7 +55,7 @@ def speed(scratch: Scratch, sizes: Sizes) -> Iterator[Figure]:
         seed.add_postings(connection, sizes.run, eligible=sizes.run, chunks=CHUNKS)
         connection.execute("vacuum analyze")
         ceiling = yardsticks.raw_copy(connection)
-        plain = _plain_loop(database, connection, url, max(sizes.run // 5, 2 * sizes.wave))
+        plain = _plain_loop(database, connection, url, sizes.wave, max(sizes.run // 5 // sizes.wave, 2))
         ran = run(scratch.url(connection.info.dbname), url, sizes)
     rate = ran.chunks_per_second
     yield Figure(
@@ -139,15 +139,15 @@ def run(database_url: str, embed_url: str, sizes: Sizes, **variables: str) -> Ra
         return Ran(json.loads(output.splitlines()[-1]), cpu, sampled)
 
 
-def _plain_loop(database: Database, connection: psycopg.Connection, url: str, postings: int) -> float:
+def _plain_loop(database: Database, connection: psycopg.Connection, url: str, size: int, waves: int) -> float:
     """Chunks/s of the loop that one writes first: read, cut, post by 32, insert, one thing after the other."""
     queue = outbox(database, "plain")
     queue.enqueue()
     chunks = 0
     started = time.perf_counter()
     with httpx.Client(trust_env=False) as http:
-        for _ in range(max(postings // 500, 1)):
-            wave = queue.claim(500)
+        for _ in range(waves):
+            wave = queue.claim(size)
             if wave is None:
                 break
             job_ids = [claim.job_id for claim in wave.claims]

@@ -26,6 +26,7 @@ from freehire_embed.language import detect_language
 from freehire_embed.store.divide import divide
 from freehire_embed.store.faults import DatabaseDown, DatabaseFault
 from freehire_embed.store.outbox import SUSPECT_AFTER_CLAIMS
+from freehire_embed.tokens import quick_bound
 from freehire_embed.waves import ChunkedWave, EmbeddedDocument, EmbeddedWave
 
 if TYPE_CHECKING:
@@ -313,7 +314,8 @@ def is_cut(text: str, profile: Profile) -> bool:
     """Whether the server probably cuts `text`; never true of a passage by rule v2, which obeys the estimate."""
     if len(text) <= profile.token_limit:  # no token is shorter than a code point
         return False
-    return estimate_tokens(text) > _OVERESTIMATE * profile.token_limit
+    most = _OVERESTIMATE * profile.token_limit
+    return quick_bound(text) > most and estimate_tokens(text) > most
 
 
 def _poison(claim: Claim) -> RowFault:
