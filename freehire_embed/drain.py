@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from freehire_embed import stages
 from freehire_embed.domain import Embeddings, EnqueueReport, Halt, HaltKind, Outcome, WaveReport
 from freehire_embed.once import EmbedOnce
-from freehire_embed.store.faults import DatabaseDown, DatabaseFault, DatabaseMisfit
+from freehire_embed.store.faults import DatabaseDown, DatabaseFault, DatabaseMisfit, RowRejected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -113,7 +113,11 @@ class _Flight:
         try:
             self.enqueued += stages.enqueue(self._run.outbox)
         except DatabaseMisfit as error:
-            self.total += WaveReport(halt=Halt(HaltKind.CONFIG, str(error)))
+            self.halt(error)
+
+    def halt(self, error: DatabaseFault) -> None:
+        kind = HaltKind.DATABASE if isinstance(error, DatabaseDown) else HaltKind.CONFIG
+        self.total += WaveReport(halt=Halt(kind, str(error)))
 
     def launch(self, wave: Wave) -> None:
         """Starts `wave`; a wave that has to be alone waits for the others and ends before this returns."""
@@ -143,13 +147,19 @@ class _Flight:
     def _count(self, report: WaveReport, seconds: float) -> None:
         self.waves += 1
         self.total += report
-        self._run.record.add(report)
+        self._note(report)
         if self._on_wave:
             self._on_wave(self.waves, report, seconds)
         undecided = report.halt is not None and report.halt.kind is HaltKind.UNDECIDED
         self._undecided = self._undecided + 1 if undecided else 0
         if report.halt and (stops_run(report.halt) or self._undecided >= UNDECIDED_IN_A_ROW):
             self.over = True
+
+    def _note(self, report: WaveReport) -> None:
+        try:
+            self._run.record.add(report)
+        except (DatabaseFault, RowRejected) as error:
+            logger.warning("wave not noted in semantic_runs: %s", error)
 
     def stop(self) -> int:
         """Ends everything at once and returns how many claims were given back.
@@ -186,19 +196,20 @@ def drain(
     flight = _Flight(run, on_wave, clock)
     enqueue_due = flight.started
     try:
-        while not flight.over and (max_waves is None or flight.launched < max_waves):
-            if clock() >= enqueue_due:
-                flight.enqueue()
-                enqueue_due = clock() + ENQUEUE_EVERY_SECONDS
-            wave = stages.claim(run.outbox, run.settings.batch_size)
-            if wave is None:
-                break
-            flight.launch(wave)
-            flight.make_room()
+        try:
+            while not flight.over and (max_waves is None or flight.launched < max_waves):
+                if clock() >= enqueue_due:
+                    flight.enqueue()
+                    enqueue_due = clock() + ENQUEUE_EVERY_SECONDS
+                wave = stages.claim(run.outbox, run.settings.batch_size)
+                if wave is None:
+                    break
+                flight.launch(wave)
+                flight.make_room()
+        except DatabaseFault as error:
+            flight.halt(error)
+        # The waves in hand end by themselves: a claim that cannot be made must not undo them, run after run.
         flight.land(all_of_them=True)
-    except DatabaseFault as error:
-        kind = HaltKind.DATABASE if isinstance(error, DatabaseDown) else HaltKind.CONFIG
-        flight.total += WaveReport(halt=Halt(kind, str(error)))
     except KeyboardInterrupt as interrupt:
         given_back = flight.stop()
         raise Interrupted(flight.report(), given_back) from interrupt

@@ -312,6 +312,9 @@ def own_server(tmp_path_factory):
     """An embedded server of this module's own, to be restarted and damaged."""
     state = tmp_path_factory.mktemp("own-server")
     url = postgres.start(state)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("alter system set fsync = off")
+        connection.execute("select pg_reload_conf()")
     with Database(SecretStr(url)) as database:
         migrate(database, WIDTH)
     yield state, url
@@ -373,3 +376,27 @@ def test_a_page_that_is_really_damaged_costs_its_own_posting_only(own_server, te
         add_posting(sql)
         expire_leases(sql)
         assert endings(drained(database, tei)) == {"indexed": 1}
+
+
+def test_a_claim_that_cannot_be_made_does_not_undo_the_waves_in_hand(sql, database, tei):
+    """The second wave cannot be claimed; the first one is at the server then, and is committed all the same."""
+    first = postings(sql, 8)[:4]
+    bad = f"new.claims > 0 and new.job_id not in ({', '.join(map(str, first))})"
+    go_on = threading.Event()
+    tei.fail(tei_faults.hold(go_on), marker="Engineer", times=1)
+    with broken(sql, "semantic_outbox", "update", "XX001", when=bad):
+        threading.Timer(1, go_on.set).start()
+        report = drained(database, tei)
+    assert endings(report) == {"indexed": 4}
+    assert report.exit_code == 2
+    assert all(stamp(sql, job_id)[0] for job_id in first)
+
+
+def test_damage_that_several_postings_meet_when_they_are_written_is_charged_to_none(sql, database, tei):
+    ids = postings(sql, 8)
+    bad = f"new.job_id in ({ids[2]}, {ids[5]})"
+    with broken(sql, "job_semantic_chunks", "insert", "XX001", when=bad):
+        report = drained(database, tei, EMBED_BATCH_SIZE="8")
+    assert endings(report) == {"indexed": 6, "released": 2}
+    assert (report.exit_code, charged(sql)) == (2, 0)
+    assert_catalogue_comes_right(sql, database)

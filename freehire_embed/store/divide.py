@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
 from freehire_embed.store.faults import DatabaseMisfit, RowRejected
@@ -12,8 +13,10 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# So many single rows refused before the first one is accepted: the table is at fault, not the rows.
-_NOT_THE_ROWS = 8
+# So many single rows refused before anything was accepted raise the question whether it is the table's fault.
+_DOUBTFUL_ROWS = 8
+# Bad rows come in clusters (a damaged page holds dozens): so much is tried elsewhere before the table is blamed.
+_DOUBTFUL_TRIES = 24
 
 
 def divide(
@@ -21,22 +24,29 @@ def divide(
 ) -> tuple[list[Result], dict[Item, RowRejected]]:
     """Runs `work` on all items, in halves where it raises RowRejected; returns results and the rejected.
 
-    A rejection counts against an item only when the item is alone in it. Raises DatabaseMisfit when nothing but
-    rejections come back.
+    A rejection counts against an item only when the item is alone in it. Raises DatabaseMisfit when eight or more
+    items are rejected and nothing is accepted: then it is the table's fault.
     """
     results: list[Result] = []
     rejected: dict[Item, RowRejected] = {}
-    stack = [items] if items else []
-    while stack:
-        part = stack.pop()
+    parts = deque([items] if items else [])
+    tries = 0
+    while parts:
+        doubtful = not results and len(rejected) >= _DOUBTFUL_ROWS
+        tries += doubtful
+        if tries > _DOUBTFUL_TRIES:
+            break
+        # The smallest part is last, and its bad row is soon found; the largest is first.
+        part = parts.popleft() if doubtful else parts.pop()
         try:
             results.append(work(part))
         except RowRejected as error:
             if len(part) == 1:
                 rejected[part[0]] = error
-                if not results and len(rejected) >= _NOT_THE_ROWS:
-                    raise DatabaseMisfit(f"Postgres refuses every row: {error}") from error
             else:
                 middle = len(part) // 2
-                stack += [part[middle:], part[:middle]]
+                parts += [part[middle:], part[:middle]]
+    if not results and len(rejected) >= _DOUBTFUL_ROWS:
+        first = next(iter(rejected.values()))
+        raise DatabaseMisfit(f"Postgres refuses every row: {first}") from first
     return results, rejected
