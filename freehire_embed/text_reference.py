@@ -1,6 +1,6 @@
 """The plain reading of the rule table in ``markup``: a tree and a walk over it.
 
-About a fifth of the speed of the parser target. It is the fallback where lxml refuses a source, and the
+Less than a quarter of the speed of the parser target (benchmarks/text.py). It is the fallback where lxml refuses a source, and the
 oracle of the differential test.
 """
 
