@@ -1,7 +1,7 @@
 """The plain reading of the rule table in ``markup``: a tree and a walk over it.
 
-Less than a quarter of the speed of the parser target (benchmarks/text.py). It is the fallback where lxml refuses a source, and the
-oracle of the differential test.
+Less than a quarter of the speed of the parser target (benchmarks/text.py). It is the fallback where lxml
+refuses a source, and the oracle of the differential test.
 """
 
 from __future__ import annotations
