@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from freehire_embed.domain import HaltKind
 from freehire_embed.drill import tei_faults
 from freehire_embed.drill.checks import wait_until
-from freehire_embed.drill.wire import Phase, Wire
+from freehire_embed.drill.wire import Wire
 from freehire_embed.local import postgres
 from freehire_embed.migrate import migrate
 from freehire_embed.store.database import Database
@@ -27,7 +27,6 @@ from freehire_embed_tests.bench import (
     drained,
     endings,
     leased,
-    sent,
     server,
 )
 from freehire_embed_tests.catalogue import add_posting, count, entry, expire_leases, stamp
@@ -74,64 +73,6 @@ def broken(sql, table, event, sqlstate, *, when="true", first=None):
     )
     yield
     sql.execute(f"drop trigger {name} on {table}")
-
-
-STATEMENTS = {
-    "enqueue": "with needs as",
-    "claim": "with picked as materialized",
-    "eligibility": "select id, not (closed_at",
-    "load": "select id, title, company",
-    "renew": "set claimed_at = now(), claimed_by_at = now()",
-    "lock": "for no key update of j",
-    "stamp": "set semantic_embedded_model = $1",
-    "copy": "copy job_semantic_chunks",
-    "finish": "delete from semantic_outbox where id",
-    "count": "update semantic_runs",
-}
-
-
-@pytest.mark.parametrize("name", list(STATEMENTS))
-def test_a_cut_wire_in_any_stage_costs_nothing(sql, wire, far, tei, name):
-    """Before the statement, while it runs, when its answer is on the way; and so for its COMMIT."""
-    for number, (phase, commit) in enumerate(itertools.product(Phase, (False, True)), 1):
-        postings(sql, 6)
-        wire.was_cut.clear()
-        wire.cut_at(STATEMENTS[name], phase, commit=commit)
-        report = drained(far, tei)
-        case = f"{phase} {commit}"
-        assert wire.was_cut.is_set(), case
-        assert report.total.halt is None, case
-        assert endings(report) == {"indexed": 6}, case
-        assert report.enqueued.missing == 6, case
-        assert sent(tei) == 6 * number, case
-    assert charged(sql) == 0
-    assert_catalogue_comes_right(sql, far)
-
-
-@pytest.mark.parametrize("phase", list(Phase), ids=lambda phase: phase.name.lower())
-def test_a_failure_that_is_booked_over_a_cut_wire_charges_one_attempt(sql, wire, far, tei, phase):
-    postings(sql, 3)
-    poisoned = add_posting(sql, description="POISON")
-    tei.fail(tei_faults.status(422), marker="POISON")
-    wire.cut_at("set attempts = o.attempts + 1", phase, commit=True)
-    assert endings(drained(far, tei)) == {"indexed": 3, "failed": 1}
-    assert wire.was_cut.is_set()
-    assert entry(sql, poisoned)["attempts"] == 1
-
-
-def test_a_commit_that_is_still_under_way_when_the_wire_breaks_is_waited_for(sql, wire, far, tei):
-    """The server works on a COMMIT that nobody hears of: a deferred constraint takes its time."""
-    postings(sql, 4)
-    sql.execute(
-        "create function linger() returns trigger language plpgsql as $$ begin perform pg_sleep(0.5); return null; "
-        "end $$; create constraint trigger linger after insert on job_semantic_chunks "
-        "deferrable initially deferred for each row when (new.job_id % 4 = 0) execute function linger()"
-    )
-    wire.cut_at("copy job_semantic_chunks", Phase.RUNNING, commit=True)
-    report = drained(far, tei)
-    assert wire.was_cut.is_set()
-    assert endings(report) == {"indexed": 4}
-    assert report.total.halt is None
 
 
 @pytest.mark.parametrize("sqlstate", ["40001", "40P01", "55P03", "57P01", "08006"])
