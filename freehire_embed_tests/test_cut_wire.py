@@ -45,7 +45,7 @@ STATEMENTS = {
     "load": "select id, title, company",
     "renew": "set claimed_at = now(), claimed_by_at = now()",
     "lock": "for no key update of j",
-    "stamp": "set semantic_embedded_model = $1",
+    "stamp": "update jobs j",
     "copy": "copy job_semantic_chunks",
     "finish": "delete from semantic_outbox where id",
     "count": "update semantic_runs",
