@@ -41,8 +41,8 @@ def estimate_tokens(text: str) -> int:
 def quick_bound(text: str) -> float:
     """Hardly ever fewer than `text` has, by kinds of bytes: a twentieth of the time of ``estimate_tokens``.
 
-    For sorting out the many texts that are far from a limit, not for cutting. Of 11,570 real passages 90 % stay
-    below 1.11 times 512 by it, one of them wrongly, by 13 tokens.
+    For sorting out the many texts that are far from a limit, not for cutting. Of 6,484 real passages 82 % stay
+    below 1.03 times 512 by it, none of them wrongly.
     """
     encoded = text.encode()
     signs_and_high = encoded.translate(None, _LETTERS)
