@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     import psycopg
 
 PARAGRAPH = (
-    "We plan, build and run the systems that keep a city's water clean, and we are looking for someone who "
-    "reads a data sheet as others read a novel. "
+    "You will design, operate and improve the control systems of municipal water plants, together with experienced "
+    "colleagues from engineering and maintenance. "
 )
-_PARAGRAPHS_A_CHUNK = 13
+_PARAGRAPHS_A_CHUNK = 12
 
 
 def add_postings(
@@ -42,13 +42,13 @@ def add_postings(
 
 
 def add_entries(connection: psycopg.Connection, count: int, *, last: bool = False) -> None:
-    """Queues `count` eligible postings, the first in `jobs` or the last; on disk they lie in no order."""
+    """Queues `count` eligible postings, the first in `jobs` or the last; on disk as enqueue lays them."""
     order = "desc" if last else "asc"
     connection.execute(
         f"""
         insert into semantic_outbox (job_id, target_model, job_posted_at)
         select id, %s, posted_at from (select * from jobs where is_tech order by id {order} limit %s) j
-        order by hashint8(id)
+        order by posted_at desc
         """,  # noqa: S608 - one of two words
         [MODEL, count],
     )

@@ -34,7 +34,7 @@ def run(scratch: Scratch, sizes: Sizes) -> Iterator[Figure]:
     for storage in ("external", "plain"):
         with scratch.database() as (database, connection):
             connection.execute(f"alter table job_semantic_chunks alter embedding set storage {storage}")
-            count = sizes.wave * (sizes.waves + 2)
+            count = sizes.wave * (sizes.waves + 18)
             seed.add_postings(connection, 2 * count, eligible=2 * count)
             seed.add_entries(connection, count)
             connection.execute("vacuum analyze")
@@ -122,6 +122,7 @@ def _text_waves(connection: psycopg.Connection, sizes: Sizes) -> list[float]:
 def _round_trips(database: Database, size: int) -> int:
     """Counted on the wire: each Query, Sync or CopyDone of the client is answered before it goes on."""
     queue = outbox(database, f"trips-{size}")
+    commit_waves(queue, size, 7)  # so often until every statement is prepared
     wave = claimed(queue, size)
     documents = _embedded(wave, yardsticks.vectors(CHUNKS * size))
     with tempfile.TemporaryFile("w+") as trace:

@@ -57,8 +57,13 @@ def text_wave(
     job_ids: Sequence[int],
     rows: Sequence[tuple[int, int, Vector | list[float]]],
 ) -> None:
-    """A wave's transaction with its vectors as text literals, the form of the reference worker."""
-    literals = [orjson.dumps(vector, option=orjson.OPT_SERIALIZE_NUMPY).decode() for _, _, vector in rows]
+    """A wave's transaction with its vectors as text literals: arrays by orjson, lists as they print themselves."""
+    literals = [
+        str(vector)
+        if isinstance(vector, list)
+        else orjson.dumps(vector, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+        for _, _, vector in rows
+    ]
     with connection.transaction():
         connection.execute(
             "update jobs set semantic_embedded_model = %s, semantic_embedded_hash = content_hash, "

@@ -91,6 +91,7 @@ class WaveCommit:
 
     def _store(self, connection: Connection, documents: Sequence[EmbeddedDocument]) -> None:
         job_ids = [e.document.claim.job_id for e in documents]
+        kept = _kept(e.document for e in documents)
         execute(
             connection,
             "stamp",
@@ -99,11 +100,11 @@ class WaveCommit:
                 "job_ids": job_ids,
                 "hashes": [e.document.content_hash for e in documents],
                 "changed": [_changed(e.document) for e in documents],
+                "emptied": [] if kept else job_ids,
             },
         )
-        # Of unchanged documents, too: another writer may have added rows since theirs were read.
-        kept = _kept(e.document for e in documents)
         if kept:
+            # Of unchanged documents, too: another writer may have added rows since theirs were read.
             execute(
                 connection,
                 "delete_chunks_but_kept",
@@ -126,8 +127,6 @@ class WaveCommit:
                     },
                 )
                 execute(connection, "move_chunks_home", {"job_ids": list({k.job_id for k in moved})})
-        else:
-            execute(connection, "delete_chunks", {"job_ids": job_ids})
         _copy_chunks(connection, documents)
 
     def _clear(self, connection: Connection, claims: Sequence[Claim]) -> None:
