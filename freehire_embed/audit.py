@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from freehire_embed.store.database import Database
     from freehire_embed.tei import TeiEmbedder
 
-SAME_TEXT_COSINE = 0.95
-"""Below it a vector is not of its text. The same text gives 0.999 on another batch or device and 0.98 in 4 bits;
-neighbouring passages of one posting are mostly below 0.93."""
+SAME_TEXT_COSINE = 0.98
+"""Below it a vector is not of its text. The same text gives 0.999 in another batch; of 897 pairs of passages of one
+posting 99 % are below 0.981, of passages of different postings below 0.92 (multilingual-e5-small)."""
 SAMPLE = 50
 """Postings embedded again by default: some 100 passages."""
 
