@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hashlib import shake_128
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import orjson
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from freehire_embed.drill.faulty_tei import FaultyTei
     from freehire_embed.drill.tei_faults import Headers
 
 TOKEN_LIMIT = 512
@@ -38,10 +37,24 @@ def _vectors(texts: Iterable[str], width: int, model: str) -> NDArray[np.float32
     return matrix
 
 
+class Device(Protocol):
+    """What computes for an exchange: the server behind it."""
+
+    width: int
+    model_id: str
+    object_shape: bool
+    timings: bool
+
+    async def compute(self, rows: int) -> float:
+        """Takes the time that `rows` texts take; returns the seconds they waited for their turn."""
+
+    def crash(self) -> None: ...
+
+
 class WireExchange:
     """One request on a connection of the server: what `tei_faults.Exchange` asks for, and the right answer."""
 
-    def __init__(self, server: FaultyTei, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, server: Device, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._server = server
         self._reader = reader
         self._writer = writer
