@@ -38,15 +38,15 @@ class Profile:
 E5_BASE = "intfloat/multilingual-e5-base"
 E5_SMALL = "intfloat/multilingual-e5-small"
 DEFAULT_IDENTITY = f"{E5_BASE}-chunked-v1"
-LOCAL_IDENTITY = f"{E5_SMALL}-chunked-v1"
+LOCAL_IDENTITY = f"{E5_SMALL}-chunked-v2"
 
 BUILT_IN: Mapping[str, Profile] = {
     profile.identity: profile
     for profile in (
         Profile(DEFAULT_IDENTITY, (E5_BASE,), 768),
         Profile(f"{E5_BASE}-chunked-v2", (E5_BASE,), 768, chunking="v2"),
-        Profile(LOCAL_IDENTITY, (E5_SMALL,), 384),
-        Profile(f"{E5_SMALL}-chunked-v2", (E5_SMALL,), 384, chunking="v2"),
+        Profile(f"{E5_SMALL}-chunked-v1", (E5_SMALL,), 384),
+        Profile(LOCAL_IDENTITY, (E5_SMALL,), 384, chunking="v2"),
     )
 }
 

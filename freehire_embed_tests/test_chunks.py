@@ -24,7 +24,7 @@ from freehire_embed.chunks import (
     passage_sha256,
     passages,
 )
-from freehire_embed.profiles import BUILT_IN, DEFAULT_IDENTITY, LOCAL_IDENTITY, Profile
+from freehire_embed.profiles import BUILT_IN, DEFAULT_IDENTITY, Profile
 from freehire_embed.text import clean
 
 V1 = BUILT_IN[DEFAULT_IDENTITY]
@@ -112,7 +112,7 @@ def test_a_passage_is_kept_under_its_identity_and_exact_text() -> None:
 
 
 def test_the_prefix_is_the_profiles() -> None:
-    profile = dataclasses.replace(BUILT_IN[LOCAL_IDENTITY], passage_prefix="")
+    profile = dataclasses.replace(BUILT_IN[DEFAULT_IDENTITY], passage_prefix="")
     assert passages("Welder", "Kiln", "Text", profile) == ["Welder at Kiln. Text"]
 
 
