@@ -17,11 +17,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from freehire_embed import text_reference
 from freehire_embed.chunks import passages
-from freehire_embed.markup import has_tags
 from freehire_embed.profiles import BUILT_IN
-from freehire_embed.text import clean, html_to_text, prepare
+from freehire_embed.text import clean, html_to_text, prepare, reference
+from freehire_embed.text.markup import has_tags
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +56,7 @@ def main() -> None:
     print(f"to passages, v1    {to_passages('v1'):8.0f}")
     print(f"to passages, v2    {to_passages('v2'):8.0f}")
     target = _rate(lambda posting: html_to_text(posting["description"]), html)
-    tree = _rate(lambda posting: clean(text_reference.read(prepare(posting["description"] or ""))), html)
+    tree = _rate(lambda posting: clean(reference.read(prepare(posting["description"] or ""))), html)
     print(f"HTML only: parser target {target:.0f}, BeautifulSoup walk {tree:.0f}, ratio {target / tree:.1f}")
 
 

@@ -4,7 +4,7 @@ The tour, in the order in which the data goes:
 
 - enqueue: find postings whose vectors are missing or stale (`sql/queries/enqueue.sql`)
 - claim: take a wave of entries under a lease (`lease.py`)
-- chunk: HTML to text to passages (`text.py`, `chunks.py`)
+- chunk: HTML to text to passages (`text/`, `chunks.py`)
 - embed: passages to vectors on a TEI server (`tei/`)
 - commit: vectors, stamps and queue rows in one transaction (`store/`)
 

@@ -13,9 +13,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from freehire_embed.chunks import TooManyChunks, passage_sha256, passages
-from freehire_embed.language import detect_language
 from freehire_embed.store.audit import draw_sample, find_contradictions, read_descriptions, requeue
 from freehire_embed.text import html_to_text
+from freehire_embed.text.language import detect_language
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from freehire_embed import token_budget
-from freehire_embed.text import html_to_text, one_line
-from freehire_embed.token_budget import Budget
-from freehire_embed.tokens import count_pieces, pieces_within
-from freehire_embed.tokens import estimate_tokens as estimate_tokens
+from freehire_embed.text import html_to_text, one_line, token_budget
+from freehire_embed.text.token_budget import Budget
+from freehire_embed.text.tokens import count_pieces, pieces_within
+from freehire_embed.text.tokens import estimate_tokens as estimate_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,11 +22,11 @@ from freehire_embed.domain import (
     RowFault,
     WaveReport,
 )
-from freehire_embed.language import detect_language
 from freehire_embed.store.divide import divide
 from freehire_embed.store.faults import DatabaseDown, DatabaseFault
 from freehire_embed.store.outbox import SUSPECT_AFTER_CLAIMS
-from freehire_embed.tokens import quick_bound
+from freehire_embed.text.language import detect_language
+from freehire_embed.text.tokens import quick_bound
 from freehire_embed.waves import ChunkedWave, EmbeddedDocument, EmbeddedWave
 
 if TYPE_CHECKING:

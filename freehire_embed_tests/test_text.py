@@ -13,9 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from freehire_embed import text, text_reference
-from freehire_embed.markup import BLOCK, BREAK, SKIPPED, has_tags
-from freehire_embed.text import clean, html_to_text, one_line, prepare
+from freehire_embed.text import clean, html_to_text, one_line, plain, prepare, reference
+from freehire_embed.text.markup import BLOCK, BREAK, SKIPPED, has_tags
 
 ANY_TEXT = st.text(st.characters(codec=None) | st.sampled_from("<>&;/ \n\r\0\ud83d\ude00\u200b\u200d"))
 
@@ -102,7 +101,7 @@ def test_both_readings_of_the_rule_table_agree(source: str) -> None:
 
 
 def html_to_text_by_reference(source: str) -> str:
-    return clean(text.repair_mojibake(text_reference.read(prepare(source))))
+    return clean(plain.repair_mojibake(reference.read(prepare(source))))
 
 
 @pytest.mark.skipif(
@@ -129,16 +128,16 @@ def test_a_source_that_lxml_refuses_is_read_by_the_other_parser(monkeypatch: pyt
     def refuse(**_: object) -> None:
         raise etree.ParserError("refused")
 
-    monkeypatch.setattr(text.etree, "HTMLParser", refuse)
+    monkeypatch.setattr(plain.etree, "HTMLParser", refuse)
     assert html_to_text("<p>One<p>Two<script>no</script>") == "One\nTwo"
 
 
 def test_markup_that_every_parser_refuses_still_gives_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
     def reject(*_: object, **__: object) -> None:
-        raise text_reference.ParserRejectedMarkup("rejected")
+        raise reference.ParserRejectedMarkup("rejected")
 
-    monkeypatch.setattr(text_reference, "BeautifulSoup", reject)
-    assert clean(text_reference.read("<p>One &amp; all<p>Two")) == "One & all\nTwo"
+    monkeypatch.setattr(reference, "BeautifulSoup", reject)
+    assert clean(reference.read("<p>One &amp; all<p>Two")) == "One & all\nTwo"
 
 
 @pytest.mark.parametrize(

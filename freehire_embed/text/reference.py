@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from bs4 import BeautifulSoup, ParserRejectedMarkup, XMLParsedAsHTMLWarning
 from bs4.element import PageElement, PreformattedString, Tag
 
-from freehire_embed.markup import BLOCK, BREAK, SKIPPED, is_hidden
+from freehire_embed.text.markup import BLOCK, BREAK, SKIPPED, is_hidden
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lxml import etree
 
-from freehire_embed import text_reference
-from freehire_embed.markup import (
+from freehire_embed.text import reference
+from freehire_embed.text.markup import (
     BLOCK,
     BREAK,
     SKIPPED,
@@ -24,7 +24,7 @@ from freehire_embed.markup import (
     repair_references,
     undo_extra_escaping,
 )
-from freehire_embed.mojibake import repair_mojibake
+from freehire_embed.text.mojibake import repair_mojibake
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -135,4 +135,4 @@ def _read(source: str) -> str:
         parser.feed(source.encode())
         return cast("str", parser.close())
     except etree.LxmlError:
-        return text_reference.read(source, "html.parser")
+        return reference.read(source, "html.parser")

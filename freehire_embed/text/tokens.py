@@ -4,7 +4,7 @@ Longest match over the vocabulary that the e5 models share (XLM-RoBERTa's, MIT l
 lists it). The model cuts a word into the pieces of the best total score instead; over 35,146 stretches of real
 postings of 300 to 490 tokens that made at most 1.6 % more than longest match, which the margin covers. Chunk
 borders, and so the hashes of passages, hang on this number, so it must be the same everywhere, whether a
-tokenizer is at hand or not. The tokens of a model with another vocabulary are about as many, no more.
+tokenizer is at hand or not. For a model with another vocabulary the number promises nothing.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import regex
 
-from freehire_embed.tokens import count_pieces
+from freehire_embed.text.tokens import count_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable
