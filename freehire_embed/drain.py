@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from freehire_embed.run import Run
-    from freehire_embed.stages import Embedder
+    from freehire_embed.tei import TeiEmbedder
     from freehire_embed.waves import Wave
 
 logger = logging.getLogger(__name__)
@@ -63,19 +64,22 @@ class Interrupted(KeyboardInterrupt):
 class _OneWaveAtATime:
     """Lets one wave use the server at a time: it gets all of its speed, and its time limit runs only then.
 
-    What stopped one wave stops those that wait: an outage is probed once, not once a wave.
+    The next one may start while the last answer is on its way, so that the server does not wait for us. What
+    stopped one wave stops those that wait: an outage is probed once, not once a wave.
     """
 
-    def __init__(self, embedder: Embedder) -> None:
+    def __init__(self, embedder: TeiEmbedder) -> None:
         self._embedder = embedder
-        self._turn = threading.Lock()
+        self._turn = threading.Semaphore()
         self._halt: Halt | None = None
 
     def embed(self, passages: Sequence[str], timeout_seconds: float | None = None) -> Embeddings:
-        with self._turn:
+        self._turn.acquire()
+        with ExitStack() as turn:
+            turn.callback(self._turn.release)
             if self._halt:
                 return Embeddings([None] * len(passages), halt=self._halt)
-            result = self._embedder.embed(passages, timeout_seconds)
+            result = self._embedder.embed(passages, timeout_seconds, on_last=turn.close)
             if result.halt and stops_run(result.halt):
                 self._halt = result.halt
             return result
@@ -93,7 +97,7 @@ class _Flight:
         self._run = run
         self._on_wave = on_wave
         self._clock = clock
-        self._embedder = _OneWaveAtATime(EmbedOnce(run.embedder))
+        self._embedder = EmbedOnce(_OneWaveAtATime(run.embedder))
         self._threads = ThreadPoolExecutor(WAVES_AT_ONCE, thread_name_prefix="wave")
         self._flying: dict[Future[WaveReport], float] = {}
         self._undecided = 0

@@ -1,13 +1,16 @@
-"""Steering: the client finds how many requests keep the server busy, and leaves room for those who ask questions."""
+"""The client finds how many requests keep the server busy, and leaves room for those who ask questions."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from statistics import median
 
+import orjson
 import pytest
 
+from freehire_embed.drill import tei_faults
 from freehire_embed.drill.faulty_tei import FaultyTei
 from freehire_embed.tei.pace import Gate, Ticket
 from freehire_embed.tei.waiting import Waiting
@@ -136,3 +139,29 @@ def test_how_many_were_in_flight_is_told() -> None:
         stats = embedder.stats
         assert 1 <= stats.in_flight_mean <= stats.in_flight_peak <= 4
         assert 1 <= stats.concurrency <= 4
+
+
+def test_a_call_tells_when_its_last_request_is_on_its_way_and_the_next_may_come() -> None:
+    last, answer = threading.Event(), threading.Event()
+
+    async def wait_for_the_test(exchange: tei_faults.Exchange) -> None:
+        await asyncio.to_thread(answer.wait, 20)
+        await exchange.reply(200, orjson.dumps(exchange.vectors(), option=orjson.OPT_SERIALIZE_NUMPY))
+
+    with FaultyTei() as tei, client(tei.url) as embedder:
+        tei.fail(wait_for_the_test, after=2)
+        wave = threading.Thread(target=embedder.embed, args=(passages(96), None, last.set))
+        wave.start()
+        assert last.wait(20)
+        assert wave.is_alive()
+        answer.set()
+        wave.join(20)
+
+
+@pytest.mark.parametrize("fault", [tei_faults.status(503), tei_faults.hang])
+def test_a_server_that_answers_nothing_is_left_to_one_call(fault: tei_faults.Fault) -> None:
+    last = threading.Event()
+    with FaultyTei() as tei, client(tei.url, attempt_timeout_seconds=0.05) as embedder:
+        tei.fail(fault)
+        assert embedder.embed(passages(20), on_last=last.set).halt
+    assert not last.is_set()

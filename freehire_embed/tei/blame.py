@@ -24,7 +24,7 @@ from freehire_embed.tei.faults import ConfigFault, UpstreamFault
 from freehire_embed.tei.retry import unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from freehire_embed.domain import Vector
     from freehire_embed.tei.client import TeiClient
@@ -75,7 +75,9 @@ class WaveEmbedding:
         patience: Patience,
         tally: Tally,
         attempt_timeout_seconds: float,
+        on_last: Callable[[], None] | None = None,
     ) -> None:
+        """`on_last` is called once, when the last slice is on its way and an earlier one came back whole."""
         self._rows = rows
         self._client = client
         self._probe = probe
@@ -84,6 +86,8 @@ class WaveEmbedding:
         self._patience = patience
         self._tally = tally
         self._attempt_timeout_seconds = attempt_timeout_seconds
+        self._on_last = on_last
+        self._delivered = False
         # Rows of like length together: servers that pad do no work in vain, and requests take even times.
         self._slices = deque([sorted(range(len(rows)), key=lambda place: len(rows[place]), reverse=True)])
         self._extras_left = _FREE_EXTRAS + len(rows)
@@ -96,7 +100,14 @@ class WaveEmbedding:
         while self._slices:
             first, *rest = self._cut(self._slices.popleft())
             self._slices.extendleft(reversed(rest))
-            await self._solve(first)
+            self._tell_of_last()
+            self._delivered |= await self._solve(first) == len(first)
+            self._tell_of_last()
+
+    def _tell_of_last(self) -> None:
+        if self._on_last and self._delivered and not self._slices:
+            self._on_last()
+            self._on_last = None
 
     def doubts(self) -> Halt | None:
         """A halt instead of the blame when most rows failed without the server saying why (fp16 does that)."""

@@ -22,7 +22,7 @@ from freehire_embed.tei.retry import persist
 from freehire_embed.tei.stats import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     import httpx
@@ -99,18 +99,25 @@ class TeiEmbedder:
         """Asks whether this is still the server of the preflight; None = yes."""
         return self._background.run(self._verify())
 
-    def embed(self, passages: Sequence[str], timeout_seconds: float | None = None) -> Embeddings:
+    def embed(
+        self,
+        passages: Sequence[str],
+        timeout_seconds: float | None = None,
+        on_last: Callable[[], None] | None = None,
+    ) -> Embeddings:
         """The vectors of `passages`, in their order. Server faults are in the result, never raised.
 
         Identical passages are sent once. When `timeout_seconds` (None or 0 = unbounded) runs out, what is
         finished is kept. A config fault voids everything: no vector of a server in doubt leaves here.
+        `on_last` is called once, from another thread, when the last request is on its way and the server has
+        answered others: a next call then finds it busy.
         """
         places: dict[str, int] = {}
-        wanted = [places.setdefault(_UNSENDABLE.sub("\ufffd", text), len(places)) for text in passages]
+        wanted = [places.setdefault(_sendable(text), len(places)) for text in passages]
         blank = {place for text, place in places.items() if not text.strip()}
         rows = [orjson.dumps(text) for text in places]
         sent = [place for place in range(len(rows)) if place not in blank]
-        wave = self._wave([rows[place] for place in sent])
+        wave = self._wave([rows[place] for place in sent], on_last)
         if sent:
             self._background.run(self._finish(wave, timeout_seconds or None))
         halt = wave.halt
@@ -131,7 +138,7 @@ class TeiEmbedder:
 
         Raises UpstreamFault or ConfigFault, or a plain TeiFault when the server refuses this text.
         """
-        query = _UNSENDABLE.sub("\ufffd", f"{self._profile.query_prefix}{text.strip()}")
+        query = _sendable(f"{self._profile.query_prefix}{text.strip()}")
         return self._background.run(self._query(orjson.dumps(query), timeout_seconds))
 
     @property
@@ -202,7 +209,7 @@ class TeiEmbedder:
                 return fault.as_halt()
         return None
 
-    def _wave(self, rows: Sequence[bytes]) -> WaveEmbedding:
+    def _wave(self, rows: Sequence[bytes], on_last: Callable[[], None] | None) -> WaveEmbedding:
         return WaveEmbedding(
             rows,
             client=self._client,
@@ -212,6 +219,7 @@ class TeiEmbedder:
             patience=self._patience,
             tally=self._tally,
             attempt_timeout_seconds=self._attempt_timeout_seconds,
+            on_last=on_last,
         )
 
     async def _finish(self, wave: WaveEmbedding, timeout_seconds: float | None) -> None:
@@ -249,3 +257,8 @@ class TeiEmbedder:
             once, shown, self._patience, attempts=self._patience.attempts, seconds=timeout_seconds
         )
         return vector
+
+
+def _sendable(text: str) -> str:
+    """Without NUL and surrogates, which no server takes; nearly all texts are without them."""
+    return text if text.isascii() and "\0" not in text else _UNSENDABLE.sub("\ufffd", text)
