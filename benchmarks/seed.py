@@ -24,7 +24,9 @@ def add_postings(
     `stamped` ones have vectors of their current text, as far as their stamp tells.
     """
     text = (
-        "".join(f"<li>{n}. {PARAGRAPH}</li>" for n in range(_PARAGRAPHS_A_CHUNK * chunks)) if chunks else "short"
+        "".join(f"<li>{n}. {PARAGRAPH}</li>" for n in range(_PARAGRAPHS_A_CHUNK * chunks))
+        if chunks
+        else "short"
     )
     connection.execute(
         """

@@ -98,6 +98,7 @@ class _Flight:
         self._on_wave = on_wave
         self._clock = clock
         self._embedder = EmbedOnce(_OneWaveAtATime(run.embedder))
+        self._one_chunks = threading.Lock()
         self._threads = ThreadPoolExecutor(WAVES_AT_ONCE, thread_name_prefix="wave")
         self._flying: dict[Future[WaveReport], float] = {}
         self._undecided = 0
@@ -133,7 +134,9 @@ class _Flight:
             self.land(all_of_them=True)
 
     def _work(self, wave: Wave) -> WaveReport:
-        chunked = stages.chunk(self._run.outbox, wave, self._run.profile)
+        # Two at once would both take twice as long: it is all computing.
+        with wave.lease.kept_alive(), self._one_chunks:
+            chunked = stages.chunk(self._run.outbox, wave, self._run.profile)
         embedded = stages.embed(self._embedder, chunked, self._run.call_timeout_seconds)
         return stages.commit(self._run.outbox, embedded)
 

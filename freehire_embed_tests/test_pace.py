@@ -20,13 +20,12 @@ SERVICE = 0.040
 """Seconds that the pretended device needs for a request."""
 
 
-def steer(gate: Gate, devices: int, answers: int = 200, others: int = 0) -> int:
+def steer(gate: Gate, devices: int, answers: int = 200, others: int = 0, service: float = 0.1) -> int:
     """Tells `gate` of so many answers of a server with `devices` and a queue; gives the concurrency it ends at."""
     for _ in range(answers):
         in_flight = gate.allowed
-        queued = max(in_flight + others - devices, 0)
-        waited = queued / (queued + devices)
-        gate.answered(Ticket(gate.times_lowered, in_flight), waited)
+        waited = service * max(in_flight + others - devices, 0) / devices
+        gate.answered(Ticket(gate.times_lowered, in_flight), service + waited, waited)
     return gate.allowed
 
 
@@ -34,6 +33,11 @@ def steer(gate: Gate, devices: int, answers: int = 200, others: int = 0) -> int:
 def test_the_concurrency_is_found_that_keeps_every_device_busy_and_little_waiting(devices: int) -> None:
     found = steer(Gate(32, adaptive=True), devices)
     assert devices <= found <= 2 * devices
+
+
+def test_a_quick_server_gets_a_queue_that_is_short_in_time() -> None:
+    found = steer(Gate(32, adaptive=True), devices=1, service=0.005)
+    assert 4 <= found <= 6
 
 
 def test_it_never_passes_what_is_configured() -> None:
@@ -60,34 +64,34 @@ def test_switched_off_it_stays_where_it_is_put() -> None:
 
 
 def test_the_server_s_own_word_is_taken_for_the_wait() -> None:
-    assert Waiting().share(seconds=0.4, size=1000, queued_seconds=0.1) == pytest.approx(0.25)
-    assert Waiting().share(seconds=0.4, size=1000, queued_seconds=9.0) == 1.0
+    assert Waiting().seconds(0.4, 1000, 0.1) == 0.1
+    assert Waiting().seconds(0.4, 1000, 9.0) == 0.4
 
 
 def test_without_it_the_wait_is_what_the_quickest_answers_did_not_need() -> None:
     waiting = Waiting()
-    waiting.share(0.010, 100, None)
-    assert waiting.share(0.110, 10_000, None) == pytest.approx(0.0)
-    assert waiting.share(0.210, 10_000, None) == pytest.approx(100 / 210)
-    assert waiting.share(0.210, 20_000, None) == pytest.approx(0.0)
+    waiting.seconds(0.010, 100, None)
+    assert waiting.seconds(0.110, 10_000, None) == pytest.approx(0.0)
+    assert waiting.seconds(0.210, 10_000, None) == pytest.approx(0.1)
+    assert waiting.seconds(0.210, 20_000, None) == pytest.approx(0.0)
 
 
 def test_a_short_text_that_waited_says_nothing_about_the_time_of_long_ones() -> None:
     waiting = Waiting()
-    waiting.share(0.010, 100, None)
-    waiting.share(0.110, 10_000, None)
-    assert waiting.share(0.010, 200, None) == 0.0
-    assert waiting.share(0.110, 10_000, None) == pytest.approx(0.0)
+    waiting.seconds(0.010, 100, None)
+    waiting.seconds(0.110, 10_000, None)
+    assert waiting.seconds(0.010, 200, None) == 0.0
+    assert waiting.seconds(0.110, 10_000, None) == pytest.approx(0.0)
 
 
 def test_a_server_that_became_slower_for_good_is_not_taken_for_a_queue_for_ever() -> None:
     waiting = Waiting()
-    waiting.share(0.01, 80, None)
+    waiting.seconds(0.01, 80, None)
     for _ in range(10):
-        waiting.share(0.1, 1000, None)
-    shares = [waiting.share(0.3, 1000, None) for _ in range(1100)]
-    assert shares[0] > 0.6
-    assert shares[-1] == pytest.approx(0.0)
+        waiting.seconds(0.1, 1000, None)
+    waits = [waiting.seconds(0.3, 1000, None) for _ in range(1100)]
+    assert waits[0] == pytest.approx(0.2)
+    assert waits[-1] == pytest.approx(0.0)
 
 
 def ask_beside_bulk(tei: FaultyTei, *, adaptive: bool) -> tuple[float, int]:

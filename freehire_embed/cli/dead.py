@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict
 
 import click
 
 from freehire_embed.cli.exits import CLEAN, FAILED
-from freehire_embed.cli.options import json_option, opened, option, read_settings
+from freehire_embed.cli.options import Age, json_option, opened, option, read_settings
 from freehire_embed.cli.output import duration, print_json
 from freehire_embed.run import resolve_profile
 from freehire_embed.store.dead_letters import DeadLetter, Selection, list_causes, list_dead, requeue
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-
-
-class Age(click.ParamType[float]):
-    """A span such as 90s, 30m, 12h, 2d or 1w, in seconds."""
-
-    name = "age"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", str(value).strip())
-        if match is None:
-            self.fail(f"{value!r} is not an age; write 90s, 30m, 12h, 2d or 1w", param, ctx)
-        return float(match.group(1)) * _UNITS[match.group(2)]
 
 
 @click.group(short_help="List dead letters or put them back.")

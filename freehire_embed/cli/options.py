@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -37,6 +38,21 @@ def setting_option(flag: str, variable: str, text: str) -> Callable[[Command], C
 def read_settings() -> Settings:
     """The settings of the environment and of this command's options."""
     return Settings.from_environment({**os.environ, **click.get_current_context().ensure_object(dict)})
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+class Age(click.ParamType[float]):
+    """A span such as 90s, 30m, 12h, 2d or 1w, in seconds."""
+
+    name = "age"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", str(value).strip())
+        if match is None:
+            self.fail(f"{value!r} is not an age; write 90s, 30m, 12h, 2d or 1w", param, ctx)
+        return float(match.group(1)) * _UNITS[match.group(2)]
 
 
 @contextmanager

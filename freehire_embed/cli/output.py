@@ -14,6 +14,9 @@ from rich.console import Console
 from rich.logging import RichHandler
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from freehire_embed.chunks import NAME_CHARACTERS
+from freehire_embed.text import one_line
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -69,6 +72,13 @@ def progress(unit: str, log_every_seconds: float = 0) -> Iterator[Advance]:
             bar.update(task, completed=done, total=total)
 
         yield advance
+
+
+def posting_line(number: int, title: str, company: str, distance: float, url: str) -> str:
+    """A found posting on one line; titles arrive with the entities and tags of their source."""
+    name = one_line(title, NAME_CHARACTERS)
+    at = f" at {one_line(company, NAME_CHARACTERS)}" if company else ""
+    return f"{number:3}. {name}{at}  (distance {distance:.3f})  {url}".rstrip()
 
 
 def duration(seconds: float) -> str:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from freehire_embed.cli.dead import Age
 from freehire_embed.cli.exits import CLEAN
-from freehire_embed.cli.options import json_option, opened, option, read_settings
-from freehire_embed.cli.output import note, print_json
+from freehire_embed.cli.options import Age, json_option, opened, option, read_settings
+from freehire_embed.cli.output import note, posting_line, print_json
 from freehire_embed.local.defaults import with_embedder
 from freehire_embed.run import make_embedder, resolve_profile
 from freehire_embed.store.identities import check_usable, target
@@ -78,9 +77,12 @@ def search(
     The open, public postings nearest to TEXT, one line a posting. Works while a backfill runs: what already has the
     target's vectors is found.
     """
+    question = " ".join(text).strip()
+    if not question:
+        raise click.UsageError("TEXT is empty: say what to look for.")
     filters = Filters(company, since, language.strip().lower() if language else None)
     with opened(read_settings()) as (settings, database), with_embedder(settings) as settings:
-        asked = ask(settings, database, " ".join(text), timeout)
+        asked = ask(settings, database, question, timeout)
         hits = find_nearest(database, asked.profile, asked.vector, limit, filters) if asked else []
         if asked and explain:
             _explain(explain_nearest(database, asked.profile, asked.vector, limit, filters))
@@ -134,6 +136,5 @@ def show(hits: Sequence[Hit]) -> None:
     if not hits:
         click.echo("nothing found: is anything embedded yet? See `freehire-embed status`")
     for number, hit in enumerate(hits, 1):
-        at = f" at {hit.company}" if hit.company else ""
-        click.echo(f"{number:3}. {hit.title}{at}  (distance {hit.distance:.3f})  {hit.url}")
+        click.echo(posting_line(number, hit.title, hit.company, hit.distance, hit.url))
         click.echo(f"     {hit.snippet}")

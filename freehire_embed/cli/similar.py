@@ -10,7 +10,7 @@ import click
 from freehire_embed.cli.exits import CLEAN, FAILED
 from freehire_embed.cli.interrupts import interruptible
 from freehire_embed.cli.options import json_option, opened, option, read_settings
-from freehire_embed.cli.output import print_json, progress
+from freehire_embed.cli.output import posting_line, print_json, progress
 from freehire_embed.run import resolve_profile
 from freehire_embed.similar import NotEmbedded, refresh, similar_to
 from freehire_embed.store.identities import check_usable
@@ -60,8 +60,7 @@ def similar(posting: int | None, limit: int, refreshing: bool, json: bool) -> in
     if not shown:
         click.echo("nothing like it: no other company has embedded postings")
     for number, each in enumerate(shown, 1):
-        at = f" at {each.company}" if each.company else ""
-        click.echo(f"{number:3}. {each.title}{at}  (distance {each.distance:.3f})  {each.url}")
+        click.echo(posting_line(number, each.title, each.company, each.distance, each.url))
     return CLEAN
 
 

@@ -172,7 +172,7 @@ class WaveEmbedding:
             elif (defective := await self._keep(rows, answer)) is not None:
                 refusal = defective
             else:
-                self._gate.answered(ticket, answer.waited)
+                self._gate.answered(ticket, answer.seconds, answer.waited_seconds)
                 self._tally.in_flight[ticket.in_flight] += 1
                 return None
             if refusal.kind is Kind.CONFIG:

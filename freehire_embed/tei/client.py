@@ -141,8 +141,8 @@ class TeiClient:
                 self._tally.tokens += int(tokens)
                 self._tally.truncated += len(rows) == 1 and int(tokens) >= self.token_limit
             size = sum(map(len, rows))
-            waited = self._waiting.share(seconds, size, _milliseconds(answer.headers.get("x-queue-time")))
-            return replace(vectors, waited=waited)
+            waited = self._waiting.seconds(seconds, size, _milliseconds(answer.headers.get("x-queue-time")))
+            return replace(vectors, seconds=seconds, waited_seconds=waited)
         return vectors
 
     def _refusal(self, answer: _Answer, rows: Sequence[bytes]) -> Refusal:

@@ -181,7 +181,7 @@ class TeiEmbedder:
         if info.max_client_batch_size:
             self._limits.lower_rows(info.max_client_batch_size, "/info: max_client_batch_size")
         if info.max_batch_tokens:
-            self._limits.lower_tokens(info.max_batch_tokens, "/info: max_batch_tokens")
+            self._limits.tokens = min(self._limits.tokens, info.max_batch_tokens)
         if info.max_concurrent_requests:
             ours = max(info.max_concurrent_requests // 2, 1)
             self._limits.lower_rows(ours, "half of /info: max_concurrent_requests")

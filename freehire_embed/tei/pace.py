@@ -43,6 +43,8 @@ _AT_FIRST = 2
 # Requests of ours in the server's queue, on average. The aim is one; between the two nothing changes.
 _QUEUED_TOO_FEW = 0.75
 _QUEUED_TOO_MANY = 1.5
+# A wait that nobody notices, and that a quick server needs: so long may we take to send it the next request.
+_SHORT_SECONDS = 0.02
 
 
 class Ticket(NamedTuple):
@@ -125,15 +127,16 @@ class Gate:
             self._closed -= 1
             self._changed.set()
 
-    def answered(self, ticket: Ticket, waited: float) -> None:
-        """After vectors came back: `waited` is the share of their time that they stood in the server's queue.
+    def answered(self, ticket: Ticket, seconds: float, waited_seconds: float) -> None:
+        """After vectors came back in `seconds`, `waited_seconds` of them spent in the server's queue.
 
         Grows by about one place for each round of answers while none of ours waits; halves when more than one does.
         """
-        queued = ticket.in_flight * waited
-        if not self._adaptive or (queued < _QUEUED_TOO_FEW and ticket.in_flight >= self.allowed):
+        queued = ticket.in_flight * waited_seconds / seconds if seconds else 0.0
+        too_few = queued < _QUEUED_TOO_FEW or waited_seconds < _SHORT_SECONDS
+        if not self._adaptive or (too_few and ticket.in_flight >= self.allowed):
             self._allowed = min(self._allowed + 1 / self._allowed, float(self._most))
-        elif queued > _QUEUED_TOO_MANY:
+        elif queued > _QUEUED_TOO_MANY and waited_seconds > 2 * _SHORT_SECONDS:
             self.lower(ticket)
 
     def lower(self, ticket: Ticket) -> None:
@@ -156,11 +159,6 @@ class Limits:
         if rows < self.rows:
             logger.info("rows per request lowered from %d to %d: %s", self.rows, rows, why)
             self.rows = rows
-
-    def lower_tokens(self, tokens: int, why: str) -> None:
-        if tokens < self.tokens:
-            logger.info("tokens per request lowered from %d to %d: %s", self.tokens, tokens, why)
-            self.tokens = tokens
 
     def lower_bytes(self, size: int, why: str) -> None:
         if size < self.bytes:

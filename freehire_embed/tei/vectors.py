@@ -30,8 +30,9 @@ class Rows:
     defects: dict[int, str]
     foreign: frozenset[int]
     """The defective rows whose width or norm is that of another model, or of other server options."""
-    waited: float = 0.0
-    """Share of the answer's time that the request stood in the server's queue."""
+    seconds: float = 0.0
+    waited_seconds: float = 0.0
+    """How long the answer took, and how much of it the request stood in the server's queue."""
 
 
 def read_rows(body: bytes, count: int, width: int) -> Rows | Refusal:

@@ -1,4 +1,4 @@
-"""How much of an answer's time the request stood in the server's queue: what concurrency is steered by."""
+"""How long a request stood in the server's queue: what concurrency is steered by."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Waiting:
         self._a_byte = _RecentMinimum()
         self._largest = 1
 
-    def share(self, seconds: float, size: int, queued_seconds: float | None) -> float:
-        """From 0 to 1, of an answer that took `seconds` for `size` bytes of text.
+    def seconds(self, seconds: float, size: int, told_seconds: float | None) -> float:
+        """How much of the `seconds` that an answer for `size` bytes of text took was waiting.
 
-        `queued_seconds` is the server's x-queue-time.
+        `told_seconds` is the server's x-queue-time.
         """
-        if queued_seconds is not None:
-            return min(queued_seconds / seconds, 1.0) if seconds > 0 else 0.0
+        if told_seconds is not None:
+            return min(told_seconds, seconds)
         own = self._own.add(seconds)
         if size > 2 * self._largest:
             self._a_byte = _RecentMinimum()
@@ -51,4 +51,4 @@ class Waiting:
         if 2 * size < self._largest or seconds <= own:
             return 0.0
         a_byte = self._a_byte.add((seconds - own) / size)
-        return max(1 - (own + a_byte * size) / seconds, 0.0)
+        return max(seconds - own - a_byte * size, 0.0)
