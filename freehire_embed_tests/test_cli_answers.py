@@ -42,6 +42,11 @@ def test_a_search_is_narrowed_and_explained_beside_its_json(deployed: dict[str, 
     assert len(answer(deployed, "search", "bridges", "--language", "EN")) == 4
 
 
+def test_an_empty_question_is_refused(deployed: dict[str, str]) -> None:
+    refused = cli(deployed, "search", "  ")
+    assert (refused.returncode, "TEXT is empty" in refused.stderr) == (2, True)
+
+
 def test_a_span_that_is_none_is_refused_with_what_would_do(deployed: dict[str, str]) -> None:
     result = cli(deployed, "search", "bridges", "--since", "lately")
     assert result.returncode == 2
