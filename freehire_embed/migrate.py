@@ -1,6 +1,7 @@
 """Applies `sql/migrations` in order: each once, each in its own transaction, one migrator at a time.
 
-A migration whose first line reads `-- concurrently: NAME` builds the index NAME outside a transaction, so that a
+A migration waits for a lock two seconds at a time, since every reader queues behind it, and gives up after a
+minute. One whose first line reads `-- concurrently: NAME` builds the index NAME outside a transaction, so that a
 live table stays writable. A concurrent build that failed leaves an invalid index behind; it is dropped and built
 again.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,8 @@ import psycopg
 
 from freehire_embed.queries import SQL_DIR, query
 from freehire_embed.store import vector_index
-from freehire_embed.store.faults import DatabaseMisfit, translate
+from freehire_embed.store.database import fetch
+from freehire_embed.store.faults import DatabaseDown, DatabaseMisfit, RowRejected, translate
 from freehire_embed.store.identities import vector_width
 
 if TYPE_CHECKING:
@@ -29,6 +32,9 @@ logger = logging.getLogger(__name__)
 
 IDENTITIES = "0005_semantic_models"
 """The migration after which a database can be asked for its target."""
+_PATIENCE_SECONDS = 60
+# Between two tries, for the readers that queued behind the one before.
+_PAUSE_SECONDS = 1.0
 _CONCURRENTLY = re.compile(r"-- concurrently: (\w+)\n")
 # What we read of a `jobs` table that somebody else made.
 _READ_COLUMNS = frozenset(
@@ -37,12 +43,18 @@ _READ_COLUMNS = frozenset(
 )
 
 
-def migrate(database: Database, width: int, report: Callable[[str], None] | None = None) -> list[str]:
+def migrate(
+    database: Database,
+    width: int,
+    report: Callable[[str], None] | None = None,
+    *,
+    patience_seconds: float = _PATIENCE_SECONDS,
+) -> list[str]:
     """Brings the schema up to date for vectors of `width`; returns the names of the migrations applied.
 
     Works on an empty database and on an existing freehire one, where it adds what is missing and changes no
     column. Raises DatabaseMisfit when pgvector or rights are missing, when `jobs` lacks a column that we read, or
-    when the vectors there have another width.
+    when the vectors there have another width; DatabaseDown when a table stays locked for `patience_seconds`.
     """
     applied = []
     with database.connection() as connection, _alone(connection), _explained():
@@ -55,7 +67,7 @@ def migrate(database: Database, width: int, report: Callable[[str], None] | None
                 continue
             if report:
                 report(path.stem)
-            _apply(connection, path, width)
+            _apply(connection, path, width, patience_seconds)
             applied.append(path.stem)
     return applied
 
@@ -80,14 +92,13 @@ def index_names() -> dict[str, str]:
     return {index: stem for index, stem in named.items() if index is not None}
 
 
-def _apply(connection: Connection, path: Path, width: int) -> None:
+def _apply(connection: Connection, path: Path, width: int, patience_seconds: float) -> None:
     statement = path.read_bytes().replace(b"${width}", str(width).encode())
     index = _index_name(path)
     if index is None:
-        with connection.transaction():
-            connection.execute(statement)
-            connection.execute(query("migrations_record"), {"name": path.stem})
+        _in_haste(connection, path.stem, statement, time.monotonic() + patience_seconds)
         return
+    connection.execute(query("migrations_patience"))
     if _is_invalid_index(connection, path):
         logger.warning("index %s is left over from a build that failed; building it again", index)
         connection.execute(
@@ -96,6 +107,33 @@ def _apply(connection: Connection, path: Path, width: int) -> None:
     if index != vector_index.NAME or not vector_index.is_served(connection):
         connection.execute(statement)
     connection.execute(query("migrations_record"), {"name": path.stem})
+
+
+def _in_haste(connection: Connection, name: str, statement: bytes, deadline: float) -> None:
+    while True:
+        try:
+            with connection.transaction():
+                connection.execute(query("migrations_haste"))
+                connection.execute(statement)
+                connection.execute(query("migrations_record"), {"name": name})
+            return
+        except psycopg.errors.LockNotAvailable as error:
+            blocker = _blocker(connection)
+            if time.monotonic() > deadline:
+                raise DatabaseDown(
+                    f"{name} was not applied: {blocker}; try again when that is done"
+                ) from error
+            logger.warning("%s has to wait: %s; trying again", name, blocker)
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _blocker(connection: Connection) -> str:
+    found = fetch(connection, "migrations_blocker")
+    if not found:
+        return "a table was locked by somebody who is gone by now"
+    held = found[0]
+    by = f"pid {held.pid}" + (f" ({held.application})" if held.application else "")
+    return f"{held.relation} is locked by {by}, in a transaction for {held.seconds or 0:.0f} s"
 
 
 def _index_name(path: Path) -> str | None:
@@ -140,7 +178,12 @@ def _check_existing(database: Database, connection: Connection, width: int) -> N
 @contextmanager
 def _alone(connection: Connection) -> Iterator[None]:
     """One migrator at a time. A session lock, since index builds need to be outside transactions."""
-    connection.execute(query("migrations_lock"))
+    waiting = False
+    while not fetch(connection, "migrations_lock")[0].taken:
+        if not waiting:
+            logger.warning("another migrator is at work; waiting for it to end")
+        waiting = True
+        time.sleep(_PAUSE_SECONDS)
     try:
         yield
     finally:
@@ -153,4 +196,7 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise translate(error) from error
+        fault = translate(error)
+        if isinstance(fault, RowRejected):
+            raise DatabaseMisfit(f"the schema cannot be brought up to date: {fault}") from error
+        raise fault from error

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import subprocess
+import threading
 from pathlib import Path
 
 import psycopg
@@ -14,7 +16,7 @@ from pydantic import SecretStr
 from freehire_embed.migrate import migrate, migrations, pending
 from freehire_embed.queries import SQL_DIR
 from freehire_embed.store.database import Database
-from freehire_embed.store.faults import DatabaseMisfit
+from freehire_embed.store.faults import DatabaseDown, DatabaseMisfit
 from freehire_embed_tests.catalogue import add_posting, embedded, outbox, stamp
 from freehire_embed_tests.conftest import WIDTH
 
@@ -158,3 +160,96 @@ def test_schema_sql_is_what_the_migrations_make(empty_database_url):
     if os.environ.get("UPDATE_SCHEMA"):
         path.write_text(actual)
     assert path.read_text() == actual
+
+
+@pytest.fixture
+def before(empty_database_url):
+    """URL of a freehire database that knows nothing of us."""
+    with psycopg.connect(empty_database_url, autocommit=True) as sql:
+        sql.execute("create extension vector")
+        sql.execute(Path(__file__).with_name("freehire_before.sql").read_bytes())
+        sql.execute("alter table jobs drop column if exists similar_computed_at")
+    return empty_database_url
+
+
+def test_a_reader_gets_through_while_a_migration_waits_for_another_one(before):
+    refused, stop = [], threading.Event()
+
+    def read():
+        with psycopg.connect(before, autocommit=True) as reader:
+            reader.execute("set statement_timeout = '20s'")
+            while not stop.is_set():
+                try:
+                    reader.execute("select count(*) from jobs")
+                except psycopg.Error as error:
+                    refused.append(error)
+
+    reading = threading.Thread(target=read)
+    with psycopg.connect(before, application_name="long report") as holder:
+        holder.execute("select count(*) from jobs")
+        reading.start()
+        try:
+            with (
+                Database(SecretStr(before)) as database,
+                pytest.raises(DatabaseDown, match=r"jobs is locked by pid \d+ \(long report\).*try again"),
+            ):
+                migrate(database, WIDTH, patience_seconds=0)
+        finally:
+            stop.set()
+            reading.join()
+    assert refused == []
+
+
+def test_a_migration_goes_on_once_the_lock_is_free(before):
+    holder = psycopg.connect(before)
+    holder.execute("select count(*) from jobs")
+
+    class Release(logging.Handler):
+        def emit(self, record):
+            said.append(record.getMessage())
+            holder.close()
+
+    said, handler = [], Release()
+    logging.getLogger("freehire_embed.migrate").addHandler(handler)
+    try:
+        assert migrated(before) == [path.stem for path in migrations()]
+    finally:
+        logging.getLogger("freehire_embed.migrate").removeHandler(handler)
+        holder.close()
+    assert len(said) == 1
+    assert said[0].startswith("0001_jobs has to wait: jobs is locked by pid")
+
+
+def test_a_table_that_has_our_columns_is_not_locked(empty_database_url):
+    migrated(empty_database_url)
+    with (
+        psycopg.connect(empty_database_url, autocommit=True) as sql,
+        psycopg.connect(empty_database_url) as holder,
+    ):
+        sql.execute("delete from freehire_embed_migrations")
+        holder.execute("select from jobs, semantic_outbox, job_semantic_chunks, semantic_runs limit 1")
+        with Database(SecretStr(empty_database_url)) as database:
+            again = [name for name in migrate(database, WIDTH, patience_seconds=0) if "outbox" not in name]
+    assert "0001_jobs" in again
+    assert "0018_semantic_runs_over_limit" in again
+
+
+def test_two_migrators_at_once_do_not_hinder_each_other(empty_database_url):
+    applied = []
+    threads = [
+        threading.Thread(target=lambda: applied.append(migrated(empty_database_url))) for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(map(len, applied)) == [0, len(migrations())]
+
+
+def test_a_refused_row_is_the_schemas_trouble(empty_database_url):
+    migrated(empty_database_url)
+    with psycopg.connect(empty_database_url, autocommit=True) as sql:
+        sql.execute("delete from freehire_embed_migrations where name = '0001_jobs'")
+        sql.execute("alter table freehire_embed_migrations add check (name <> '0001_jobs')")
+    with pytest.raises(DatabaseMisfit, match="schema cannot be brought up to date"):
+        migrated(empty_database_url)

@@ -27,9 +27,24 @@ create table if not exists jobs (
     unique (source, external_id)
 );
 
-alter table jobs
-    add column if not exists semantic_embedded_model text,
-    add column if not exists semantic_embedded_hash text,
-    add column if not exists semantic_embedding real[],
-    add column if not exists similar_job_ids bigint[],
-    add column if not exists similar_computed_at timestamptz;
+-- ALTER TABLE locks readers out even where it finds nothing to add.
+do $$
+begin
+    if (
+        select count(*) < 5 from pg_attribute
+        where attrelid = 'jobs'::regclass
+            and not attisdropped
+            and attname in (
+                'semantic_embedded_model', 'semantic_embedded_hash', 'semantic_embedding', 'similar_job_ids',
+                'similar_computed_at'
+            )
+    ) then
+        alter table jobs
+            add column if not exists semantic_embedded_model text,
+            add column if not exists semantic_embedded_hash text,
+            add column if not exists semantic_embedding real[],
+            add column if not exists similar_job_ids bigint[],
+            add column if not exists similar_computed_at timestamptz;
+    end if;
+end
+$$;

@@ -15,4 +15,13 @@ end
 $$;
 
 -- sha256 of identity, NUL and the exact input; null = written by someone who does not tell.
-alter table job_semantic_chunks add column if not exists passage_sha256 bytea;
+do $$
+begin
+    if not exists (
+        select from pg_attribute
+        where attrelid = 'job_semantic_chunks'::regclass and attname = 'passage_sha256' and not attisdropped
+    ) then
+        alter table job_semantic_chunks add column if not exists passage_sha256 bytea;
+    end if;
+end
+$$;
