@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
 from freehire_embed.profiles import Profile
 from freehire_embed.settings import SettingsError
 from freehire_embed.store import identities
-from freehire_embed.store.faults import DatabaseMisfit
+from freehire_embed.store.faults import DatabaseMisfit, RowRejected
 from freehire_embed_tests.catalogue import add_posting, count, outbox, vector
 
 A = Profile("model-a", ("a",), 8)
@@ -71,3 +73,18 @@ def test_a_run_that_is_superseded_while_it_works_retires_nothing(sql, database):
 def test_another_width_than_the_tables_is_refused(database):
     with pytest.raises(DatabaseMisfit, match="8 wide and wide makes 16"):
         identities.check_usable(database, Profile("wide", ("w",), 16))
+
+
+def test_a_promotion_is_whole_or_not_at_all(sql, database):
+    job = add_posting(sql)
+    sql.execute("update jobs set semantic_embedded_model = 'model-old' where id = %s", [job])
+    sql.execute("alter table semantic_models add check (identity <> 'model-old')")
+    with pytest.raises(RowRejected):
+        identities.promote_proven(database, A, vector(1))
+    assert identities.list_identities(database) == []
+
+
+def test_of_many_that_bring_the_same_identity_one_promotes_it(database):
+    with ThreadPoolExecutor(6) as pool:
+        promoted = list(pool.map(lambda _: identities.promote_proven(database, A, vector(1)), range(6)))
+    assert sorted(promoted) == [False] * 5 + [True]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from freehire_embed.settings import SettingsError
+from freehire_embed.store.database import execute, fetch
 from freehire_embed.store.faults import DatabaseMisfit
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from freehire_embed.domain import Vector
     from freehire_embed.profiles import Profile
-    from freehire_embed.store.database import Database
+    from freehire_embed.store.database import Connection, Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +71,18 @@ def check_usable(database: Database, profile: Profile) -> Vector | None:
 def promote_proven(database: Database, profile: Profile, probe: Vector) -> bool:
     """Makes a new identity the target once its server has proved itself; True when it was new."""
     parameters = {"identity": profile.identity, "probe": probe.tolist()}
-    if database.rows("models_find", {"identity": profile.identity}):
-        database.execute("models_remember_probe", parameters)
-        return False
     width = {"width": profile.width}
-    database.execute("models_promote", {**parameters, **width})
-    database.execute("models_adopt_stamped", width)
-    return True
+
+    def promote(connection: Connection) -> bool:
+        fetch(connection, "models_lock")
+        if fetch(connection, "models_find", {"identity": profile.identity}):
+            execute(connection, "models_remember_probe", parameters)
+            return False
+        execute(connection, "models_promote", {**parameters, **width})
+        execute(connection, "models_adopt_stamped", width)
+        return True
+
+    return database.transact(promote)
 
 
 def promote_known(database: Database, identity: str) -> None:
