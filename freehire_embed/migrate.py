@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
+from freehire_embed.profiles import MAX_WIDTH
 from freehire_embed.queries import SQL_DIR, query
+from freehire_embed.settings import SettingsError
 from freehire_embed.store import vector_index
 from freehire_embed.store.database import fetch
 from freehire_embed.store.faults import DatabaseDown, DatabaseMisfit, RowRejected, translate
@@ -53,9 +55,14 @@ def migrate(
     """Brings the schema up to date for vectors of `width`; returns the names of the migrations applied.
 
     Works on an empty database and on an existing freehire one, where it adds what is missing and changes no
-    column. Raises DatabaseMisfit when pgvector or rights are missing, when `jobs` lacks a column that we read, or
-    when the vectors there have another width; DatabaseDown when a table stays locked for `patience_seconds`.
+    column. Raises SettingsError when `width` is over MAX_WIDTH; DatabaseMisfit when pgvector or rights are missing,
+    when `jobs` lacks a column that we read, or when the vectors there have another width; DatabaseDown when a table
+    stays locked for `patience_seconds`.
     """
+    if not 1 <= width <= MAX_WIDTH:
+        raise SettingsError(
+            f"vectors of width {width} cannot be indexed: an HNSW index takes 1 to {MAX_WIDTH}"
+        )
     applied = []
     with database.connection() as connection, _alone(connection), _explained():
         _install_pgvector(connection)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+MAX_WIDTH = 2000
+"""pgvector's limit of an HNSW index over `vector`; a row of it still fits a page, where we keep it."""
+
 Chunking = Literal["v1", "v2"]
 
 
@@ -87,7 +90,7 @@ def find_profile(identity: str, profiles: Mapping[str, Profile]) -> Profile:
 
 _KEYS: Mapping[str, tuple[type, str]] = {
     "served": (list, "a list of model ids"),
-    "width": (int, "a whole number from 1 to 16000"),
+    "width": (int, f"a whole number from 1 to {MAX_WIDTH}, the most that an HNSW index takes"),
     "passage_prefix": (str, "a string"),
     "query_prefix": (str, "a string"),
     "chunking": (str, '"v1" or "v2"'),
@@ -115,8 +118,8 @@ def _declared(path: Path, identity: str, table: object) -> Profile:
     served = values["served"]
     if not served or not all(isinstance(name, str) and name for name in served):
         raise broken("served must be a list of model ids")
-    if not 1 <= values["width"] <= 16000:  # pgvector's limit of a vector column
-        raise broken("width must be a whole number from 1 to 16000")
+    if not 1 <= values["width"] <= MAX_WIDTH:
+        raise broken(f"width must be {_KEYS['width'][1]}")
     if values.get("chunking", "v1") not in ("v1", "v2"):
         raise broken('chunking must be "v1" or "v2"')
     if values.get("token_limit", 512) < 32:

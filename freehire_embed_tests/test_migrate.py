@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from freehire_embed.migrate import migrate, migrations, pending
 from freehire_embed.queries import SQL_DIR
+from freehire_embed.settings import SettingsError
 from freehire_embed.store.database import Database
 from freehire_embed.store.faults import DatabaseDown, DatabaseMisfit
 from freehire_embed_tests.catalogue import add_posting, embedded, outbox, stamp
@@ -253,3 +254,21 @@ def test_a_refused_row_is_the_schemas_trouble(empty_database_url):
         sql.execute("alter table freehire_embed_migrations add check (name <> '0001_jobs')")
     with pytest.raises(DatabaseMisfit, match="schema cannot be brought up to date"):
         migrated(empty_database_url)
+
+
+def test_a_width_that_cannot_be_indexed_is_refused_before_anything_is_applied(empty_database_url):
+    with pytest.raises(SettingsError, match="2001 cannot be indexed: an HNSW index takes 1 to 2000"):
+        migrated(empty_database_url, 2001)
+    with psycopg.connect(empty_database_url) as sql:
+        assert sql.execute("select to_regclass('freehire_embed_migrations')").fetchone() == (None,)
+
+
+def test_the_greatest_width_is_indexed_and_a_row_of_it_fits(empty_database_url):
+    migrated(empty_database_url, 2000)
+    with psycopg.connect(empty_database_url) as sql:
+        job_id = add_posting(sql)
+        sql.execute(
+            "insert into job_semantic_chunks (job_id, chunk_index, embedding, passage_sha256) "
+            "values (%s, 0, %s, %s)",
+            [job_id, str([1.0] * 2000), b"0" * 32],
+        )

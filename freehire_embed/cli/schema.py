@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Bring the schema up to date.")
 @option(
     "--width",
-    type=click.IntRange(1, 16000),  # pgvector's limit of a vector column
+    type=click.IntRange(1),
     help="Width of the vectors; without it, that of the identity in force (EMBED_MODEL).",
 )
 def migrate(width: int | None) -> int:
