@@ -18,7 +18,7 @@ from freehire_embed.settings import SettingsError
 from freehire_embed.store.faults import DatabaseDown, DatabaseMisfit, is_outrun, is_retryable, translate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from pydantic import SecretStr
 
@@ -142,13 +142,25 @@ def execute(connection: Connection, name: str, parameters: Parameters | None = N
 def _checked(url: SecretStr) -> str:
     conninfo = url.get_secret_value()
     try:
-        conninfo_to_dict(conninfo)
+        parts = conninfo_to_dict(conninfo)
     except psycopg.ProgrammingError:
         # the original text quotes parts of the URL, a password among them
         raise SettingsError(
             "DATABASE_URL is not a connection string; it looks like postgresql://user:password@host:5432/database"
         ) from None
+    if conninfo.startswith(("postgresql://", "postgres://")) and _is_torn(parts):
+        raise SettingsError(
+            "DATABASE_URL: the password (or user) holds a character that ends it too early: percent-encode the "
+            "password, such as %40 for @, %2F for /, %3A for : and %25 for %"
+        )
     return conninfo
+
+
+def _is_torn(parts: Mapping[str, Any]) -> bool:
+    """Part of a password has landed in the host, port or name, which messages quote."""
+    host, port, name = (str(parts.get(key) or "") for key in ("host", "port", "dbname"))
+    ports = port.replace(",", "")
+    return "@" in host or "@" in name or (ports != "" and not ports.isdecimal())
 
 
 @contextmanager

@@ -81,6 +81,11 @@ def translate(error: psycopg.Error) -> Exception:
         return DatabaseMisfit(f"{_first_line(error)}: run `freehire-embed migrate`")
     if isinstance(error, errors.InsufficientPrivilege):
         return DatabaseMisfit(f"{_first_line(error)}: grant the rights in sql/least_privilege.sql")
+    if state is None and not is_retryable(error):
+        # the driver's own verdict: nothing was sent
+        if isinstance(error, psycopg.DataError):
+            return RowRejected(_first_line(error), corrupted=False)
+        return DatabaseMisfit(f"the statement cannot be sent: {_first_line(error)}")
     if state is None or is_retryable(error) or state[:2] in _DOWN_CLASSES:
         return DatabaseDown(f"Postgres (DATABASE_URL) does not answer: {_first_line(error)}")
     if state[:2] in _ROW_CLASSES:
