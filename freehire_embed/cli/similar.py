@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from freehire_embed.cli.exits import CLEAN, FAILED
-from freehire_embed.cli.interrupts import interruptible
 from freehire_embed.cli.options import json_option, opened, option, read_settings
 from freehire_embed.cli.output import posting_line, print_json, progress
 from freehire_embed.run import resolve_profile
@@ -37,7 +36,7 @@ def similar(posting: int | None, limit: int, refreshing: bool, json: bool) -> in
     """
     if (posting is None) is not refreshing:
         raise click.UsageError("give the ID of a posting, or --refresh.", click.get_current_context())
-    with interruptible(), opened(read_settings()) as (settings, database):
+    with opened(read_settings()) as (settings, database):
         profile = resolve_profile(settings, database)
         check_usable(database, profile)
         if posting is None:
