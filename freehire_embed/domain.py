@@ -75,8 +75,6 @@ class Claim:
     """The entry is older than EMBED_UPSTREAM_GRACE_DAYS."""
     closed: bool
     """The posting is closed, a repost or not tech: its vectors are to be removed."""
-    gone: bool
-    """The posting does not exist any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +136,19 @@ class WaveReport:
             embedded=self.embedded + other.embedded,
             over_limit=self.over_limit + other.over_limit,
             errors=(*self.errors, *other.errors)[:10],
-            halt=other.halt or self.halt,
+            halt=_graver(self.halt, other.halt),
         )
 
     @property
     def claimed(self) -> int:
         return sum(self.outcomes.values())
+
+
+def _graver(first: Halt | None, second: Halt | None) -> Halt | None:
+    """Somebody has to act on a config halt, whatever else went wrong; else the first one is the cause."""
+    if second and second.kind is HaltKind.CONFIG and not (first and first.kind is HaltKind.CONFIG):
+        return second
+    return first or second
 
 
 @dataclass(frozen=True, slots=True)

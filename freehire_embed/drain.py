@@ -14,6 +14,7 @@ from freehire_embed import stages
 from freehire_embed.domain import Embeddings, EnqueueReport, Halt, HaltKind, Outcome, WaveReport
 from freehire_embed.once import EmbedOnce
 from freehire_embed.store.faults import DatabaseDown, DatabaseFault, DatabaseMisfit, RowRejected
+from freehire_embed.store.outbox import Superseded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -117,6 +118,9 @@ class _Flight:
         """Queues what is new. A table that refuses it (a corrupted row, say) fails the run, but stops no wave."""
         try:
             self.enqueued += stages.enqueue(self._run.outbox)
+        except Superseded as error:
+            self.halt(error)
+            self.over = True
         except DatabaseMisfit as error:
             self.halt(error)
 
@@ -154,19 +158,13 @@ class _Flight:
     def _count(self, report: WaveReport, seconds: float) -> None:
         self.waves += 1
         self.total += report
-        self._note(report)
+        note(self._run, report)
         if self._on_wave:
             self._on_wave(self.waves, report, seconds)
         undecided = report.halt is not None and report.halt.kind is HaltKind.UNDECIDED
         self._undecided = self._undecided + 1 if undecided else 0
         if report.halt and (stops_run(report.halt) or self._undecided >= UNDECIDED_IN_A_ROW):
             self.over = True
-
-    def _note(self, report: WaveReport) -> None:
-        try:
-            self._run.record.add(report)
-        except (DatabaseFault, RowRejected) as error:
-            logger.warning("wave not noted in semantic_runs: %s", error)
 
     def stop(self) -> int:
         """Ends everything at once and returns how many claims were given back.
@@ -181,6 +179,7 @@ class _Flight:
             if not future.cancelled() and future.exception() is None:
                 self.waves += 1
                 self.total += future.result()
+                note(self._run, future.result())
         return close(self._run)
 
     def report(self) -> RunReport:
@@ -208,6 +207,8 @@ def drain(
                 if clock() >= enqueue_due:
                     flight.enqueue()
                     enqueue_due = clock() + ENQUEUE_EVERY_SECONDS
+                    if flight.over:
+                        break
                 wave = stages.claim(run.outbox, run.settings.batch_size)
                 if wave is None:
                     break
@@ -230,6 +231,14 @@ def drain(
 def stops_run(halt: Halt) -> bool:
     """A wave that ran out of time, or could not be decided, says nothing about the next one."""
     return halt.kind not in (HaltKind.CALL_TIMEOUT, HaltKind.UNDECIDED)
+
+
+def note(run: Run, report: WaveReport) -> None:
+    """Adds a wave to semantic_runs. What is committed stays so, whether it can be noted or not."""
+    try:
+        run.record.add(report)
+    except (DatabaseFault, RowRejected) as error:
+        logger.warning("wave not noted in semantic_runs: %s", error)
 
 
 def close(run: Run) -> int:

@@ -61,6 +61,6 @@ class EmbedOnce:
 
     def _remember(self, key: bytes, vector: Vector) -> None:
         with self._lock:
-            self._vectors[key] = vector
+            self._vectors[key] = vector.copy()  # a row of an answer would keep all of it
             if len(self._vectors) > self._most:
                 self._vectors.popitem(last=False)

@@ -70,11 +70,13 @@ class Run:
 
         Returns how many entries were given back.
         """
-        self.embedder.close()
-        released = self.outbox.release_run()
-        if released:
-            logger.info("gave back %d entries that were not finished", released)
-        self.record.finish()
+        try:
+            self.embedder.close()
+        finally:
+            released = self.outbox.release_run()
+            if released:
+                logger.info("gave back %d entries that were not finished", released)
+            self.record.finish()
         return released
 
 

@@ -9,7 +9,7 @@ A stage never raises for what one posting, the server or the wave's time limit d
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from freehire_embed.chunks import TooManyChunks, estimate_tokens, passage_sha256, passages
@@ -88,7 +88,8 @@ def chunk(outbox: Outbox, wave: Wave, profile: Profile) -> ChunkedWave:
     faults = list(poison.values())
     try:
         wave.lease.renew()
-        parts, rejected = divide([c.job_id for c in candidates.values() if not c.closed], outbox.load)
+        with wave.lease.kept_alive():
+            parts, rejected = divide([c.job_id for c in candidates.values() if not c.closed], outbox.load)
     except DatabaseFault as error:
         unread = tuple(c for c in candidates.values() if not c.closed)
         closed = tuple(c for c in candidates.values() if c.closed)
@@ -172,10 +173,11 @@ def commit(outbox: Outbox, wave: EmbeddedWave) -> WaveReport:
     """
     settlement = _Settlement(outbox, wave)
     settlement.renew()
-    settlement.clear()
-    settlement.replace()
-    settlement.fail()
-    settlement.leave_unfinished()
+    with wave.lease.kept_alive():
+        settlement.clear()
+        settlement.replace()
+        settlement.fail()
+        settlement.leave_unfinished()
     return settlement.report()
 
 
@@ -254,9 +256,10 @@ class _Settlement:
 
     def leave_unfinished(self) -> None:
         """Abandons what ran out of time, buries what nobody could embed past its grace, releases the rest."""
-        halt = self._halt
-        if not self._unfinished or halt is None:
+        if not self._unfinished:
             return
+        halt = self._halt or Halt(HaltKind.UNDECIDED, "not embedded, and nothing says why")
+        self._halt = halt
         entry_ids = [claim.entry_id for claim in self._unfinished]
         overdue = [c for c in self._unfinished if c.past_grace] if halt.kind is HaltKind.UNDECIDED else []
         try:
@@ -301,11 +304,14 @@ class _Settlement:
 
 
 def _document(claim: Claim, posting: LoadedPosting, profile: Profile) -> Document:
-    kept = {sha256: index for index, sha256 in posting.stored.items() if sha256 is not None}
+    kept: defaultdict[bytes, list[int]] = defaultdict(list)  # equal passages of a posting have equal hashes
+    for index, stored_sha256 in sorted(posting.stored.items(), reverse=True):
+        if stored_sha256 is not None:
+            kept[stored_sha256].append(index)
     made = []
     for text in passages(posting.title, posting.company, posting.description, profile):
         sha256 = passage_sha256(profile.identity, text)
-        stored = kept.pop(sha256, None)
+        stored = kept[sha256].pop() if kept[sha256] else None
         made.append(Passage(text, sha256, stored, stored is None and is_cut(text, profile)))
     return Document(claim, posting.content_hash, tuple(made), len(posting.stored))
 

@@ -11,6 +11,8 @@ from freehire_embed import stages
 from freehire_embed.domain import HaltKind
 from freehire_embed.drain import UNDECIDED_IN_A_ROW, Interrupted, drain
 from freehire_embed.drill import tei_faults
+from freehire_embed.profiles import Profile
+from freehire_embed.store import identities
 from freehire_embed_tests.bench import (
     assert_catalogue_comes_right,
     assert_every_vector_belongs,
@@ -29,6 +31,7 @@ from freehire_embed_tests.catalogue import (
     expire_leases,
     outbox,
     stamp,
+    vector,
 )
 from freehire_embed_tests.conftest import WIDTH
 
@@ -272,6 +275,21 @@ def test_a_long_drain_hears_of_fresh_postings(sql, database, tei, monkeypatch):
     report = drain(open_run(database, tei, EMBED_BATCH_SIZE="1"), on_wave=arrive)
     assert endings(report) == {"indexed": 9}
     assert stamp(sql, late[0])[0] == MODEL
+
+
+def test_a_run_that_is_superseded_claims_no_more_and_says_so(sql, database, tei, monkeypatch):
+    postings(sql, 60)
+    monkeypatch.setattr(drain_module, "ENQUEUE_EVERY_SECONDS", 0)
+    run = open_run(database, tei)
+
+    def promote_another(number, report, seconds):
+        if number == 1:
+            identities.promote_proven(database, Profile("successor", ("s",), WIDTH), vector(1))
+
+    report = drain(run, on_wave=promote_another)
+    assert report.exit_code == 2
+    assert "superseded" in report.total.halt.reason
+    assert endings(report)["indexed"] < 60
 
 
 def test_a_suspect_is_worked_with_nothing_else_in_hand(sql, database, tei):

@@ -99,6 +99,18 @@ def test_a_paragraph_put_on_top_moves_the_others_and_sends_itself(
     assert_every_vector_belongs(sql, database)
 
 
+def test_equal_passages_of_one_posting_are_all_kept(
+    database: Database, sql: psycopg.Connection, tei: FaultyTei
+) -> None:
+    add_posting(sql, description=PARAGRAPHS[0] * 3)
+    assert sent_by(database, tei) == 1
+    before = rows(sql)
+    assert len(before) == 3
+    sql.execute("update jobs set content_hash = 'touched'")
+    assert sent_by(database, tei) == 0
+    assert rows(sql) == before
+
+
 def test_a_new_title_sends_every_passage(database: Database, sql: psycopg.Connection, tei: FaultyTei) -> None:
     add_posting(sql, description="".join(PARAGRAPHS))
     drained(database, tei)

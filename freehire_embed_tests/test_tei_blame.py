@@ -375,6 +375,14 @@ def test_mostly_null_vectors_are_the_servers_trouble() -> None:
         assert tei.requests <= 4
 
 
+def test_small_waves_add_up_to_the_servers_trouble() -> None:
+    with FaultyTei() as tei, client(tei.url) as embedder:
+        tei.fail(tei_faults.values("null"), marker="BAD")
+        answers = [embedder.embed([f"passage: BAD {number}"]) for number in range(12)]
+    assert sum(len(answer.faults) for answer in answers) == 7
+    assert all(answer.halt and answer.halt.kind is HaltKind.UNDECIDED for answer in answers[7:])
+
+
 def test_mostly_failing_inference_is_the_servers_trouble() -> None:
     texts = [f"passage: {'BAD' if number % 3 else 'good'} {number}" for number in range(12)]
     with FaultyTei() as tei, client(tei.url) as embedder:

@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 from freehire_embed import stages
 from freehire_embed.domain import EnqueueReport, HaltKind, Outcome, WaveReport
-from freehire_embed.drain import ENQUEUE_EVERY_SECONDS, UNDECIDED_IN_A_ROW, stops_run
+from freehire_embed.drain import ENQUEUE_EVERY_SECONDS, UNDECIDED_IN_A_ROW, note, stops_run
 from freehire_embed.once import EmbedOnce
 from freehire_embed.run import Run
 from freehire_embed.store.backlog import count_claimable
 from freehire_embed.store.coverage import semantic_outbox_claimable_depth
+from freehire_embed.store.faults import DatabaseFault
 from freehire_embed.store.outbox import Window
 from freehire_embed.store.runs import postings_per_hour
 from freehire_embed.waves import Wave
@@ -91,7 +92,7 @@ class Lane:
 
     def settle(self, report: WaveReport) -> None:
         """Counts a finished wave, and ends the lane when its halt says that the next one would not fare better."""
-        self.run.record.add(report)
+        note(self.run, report)
         self.waves += 1
         self.ended += sum(report.outcomes[outcome] for outcome in _ENDED)
         undecided = report.halt is not None and report.halt.kind is HaltKind.UNDECIDED
@@ -101,6 +102,12 @@ class Lane:
 
     def left(self) -> str:
         """What is still to be claimed, and until when at the measured rate of all lanes together."""
+        try:
+            return self._left()
+        except DatabaseFault as fault:
+            return f"not known: {fault}"
+
+    def _left(self) -> str:
         left = self.claimable()
         if left >= _COUNTED_AHEAD:
             if self.window:

@@ -25,6 +25,10 @@ SUSPECT_AFTER_CLAIMS = 3
 _REASON_CHARACTERS = 2000
 
 
+class Superseded(DatabaseMisfit):
+    """Another identity was promoted while a run worked under this one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """Restricts a run to postings of a time span (a backfill's month); None = open end."""
@@ -71,7 +75,7 @@ class SemanticOutbox(WaveCommit):
     def enqueue(self) -> EnqueueReport:
         """Queues what is missing or stale, revives and reaps dead letters, retires other models' entries.
 
-        Raises DatabaseMisfit when another identity was promoted since the run began: its entries would be retired.
+        Raises Superseded when another identity was promoted since the run began: its entries would be retired.
         """
         model = {"model": self._model}
 
@@ -79,7 +83,7 @@ class SemanticOutbox(WaveCommit):
             fetch(connection, "enqueue_lock")
             newest = fetch(connection, "models_target")
             if newest and newest[0].identity != self._model:
-                raise DatabaseMisfit(
+                raise Superseded(
                     f"{self._model} was superseded while this run worked: the target is {newest[0].identity} now"
                 )
             execute(connection, "adopt_dead")
@@ -119,7 +123,6 @@ class SemanticOutbox(WaveCommit):
                 crashed=row.crashed,
                 past_grace=row.past_grace,
                 closed=closed.get(row.job_id, False),
-                gone=row.job_id not in closed,
             )
             for row in rows
         )

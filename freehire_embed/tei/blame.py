@@ -61,6 +61,18 @@ class Blame:
     stated: bool
 
 
+@dataclass(slots=True)
+class Verdicts:
+    """Rows decided in all waves of a run, and how many of them were blamed without the server saying why."""
+
+    known: int = 0
+    doubtful: int = 0
+
+
+def _mostly(doubtful: int, known: int) -> bool:
+    return known >= _DOUBTFUL_ROWS and doubtful > known / 2
+
+
 class WaveEmbedding:
     """The state of one `embed` call: `vectors`, `blamed` and `halt` are its result, at any moment."""
 
@@ -109,11 +121,16 @@ class WaveEmbedding:
             self._on_last()
             self._on_last = None
 
-    def doubts(self) -> Halt | None:
-        """A halt instead of the blame when most rows failed without the server saying why (fp16 does that)."""
+    def doubts(self, verdicts: Verdicts) -> Halt | None:
+        """A halt instead of the blame when most rows failed without the server saying why (fp16 does that).
+
+        Counted in this wave, and with the `verdicts` of the waves before: small waves add up.
+        """
         doubtful = sum(not blame.stated for blame in self.blamed.values())
         known = sum(vector is not None for vector in self.vectors) + len(self.blamed)
-        if known < _DOUBTFUL_ROWS or doubtful <= known / 2:
+        verdicts.known += known
+        verdicts.doubtful += doubtful
+        if not doubtful or not (_mostly(doubtful, known) or _mostly(verdicts.doubtful, verdicts.known)):
             return None
         reason = next(blame.reason for blame in self.blamed.values() if not blame.stated)
         return Halt(

@@ -12,7 +12,7 @@ import orjson
 from freehire_embed.domain import Embeddings, Halt, HaltKind
 from freehire_embed.tei.answers import Kind, Refusal
 from freehire_embed.tei.background import BackgroundLoop
-from freehire_embed.tei.blame import Stopped, WaveEmbedding
+from freehire_embed.tei.blame import Stopped, Verdicts, WaveEmbedding
 from freehire_embed.tei.client import TeiClient
 from freehire_embed.tei.endpoint import Endpoint
 from freehire_embed.tei.faults import ConfigFault, TeiFault, UpstreamFault
@@ -85,6 +85,7 @@ class TeiEmbedder:
         self._probe = Probe(self._client, profile, self._patience, self._tally, attempt_timeout_seconds)
         self._gate = Gate(concurrency, adaptive=adaptive)
         self._limits = Limits(rows=rows_per_request, bytes=_MOST_BODY_BYTES, tokens=_MOST_TOKENS)
+        self._verdicts = Verdicts()
         self._background = BackgroundLoop()
 
     def preflight(self, reference: Vector | None = None) -> Vector:
@@ -123,7 +124,7 @@ class TeiEmbedder:
         halt = wave.halt
         if halt and halt.kind is HaltKind.CONFIG:
             return Embeddings([None] * len(wanted), halt=halt)
-        doubts = wave.doubts()
+        doubts = wave.doubts(self._verdicts)
         vectors = dict(zip(sent, wave.vectors, strict=True))
         faults = {} if doubts else {sent[row]: blame.reason for row, blame in wave.blamed.items()}
         faults |= dict.fromkeys(blank, "an empty passage")

@@ -39,6 +39,8 @@ class ConfigFault(TeiFault):
 _MESSAGE_CHARACTERS = 200
 _ECHO_CHARACTERS = 10
 """Shortest run of letters and digits that counts as quoted from what was sent."""
+_DENSE_ECHO_CHARACTERS = 4
+"""The same outside of ASCII, where four characters may be a sentence; a server's own words are English."""
 
 
 def redact(message: str, private: Sequence[str]) -> str:
@@ -53,9 +55,12 @@ def redact(message: str, private: Sequence[str]) -> str:
     sent = ["".join(filter(str.isalnum, text)) for text in private]
     haystack = "\0".join(sent)
     hidden: set[int] = set()
-    for start in range(len(letters) - _ECHO_CHARACTERS + 1):
-        if letters[start : start + _ECHO_CHARACTERS] in haystack:
-            hidden.update(range(places[start], places[start + _ECHO_CHARACTERS - 1] + 1))
+    for start in range(len(letters)):
+        for size in (_DENSE_ECHO_CHARACTERS, _ECHO_CHARACTERS):
+            run = letters[start : start + size]
+            too_common = size == _DENSE_ECHO_CHARACTERS and any(character.isascii() for character in run)
+            if len(run) == size and not too_common and run in haystack:
+                hidden.update(range(places[start], places[start + size - 1] + 1))
     for short in (text for text in sent if 2 < len(text) < _ECHO_CHARACTERS):
         start = letters.find(short)
         while start >= 0:
