@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from freehire_embed import postings_file
 from freehire_embed.local import POSTINGS
-from freehire_embed.postings_file import BadLine, ImportFileError, Posting, read_postings
+from freehire_embed.posting import Posting
+from freehire_embed.postings_file import BadLine, ImportFileError, read_postings
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -136,6 +137,25 @@ def test_bad_csv_lines_are_numbered_as_an_editor_does(tmp_path: Path) -> None:
     assert [row.title for row in rows if isinstance(row, Posting)] == ["Baker", "Cook"]
 
 
+def test_a_line_of_another_encoding_is_bad_and_the_others_kept(tmp_path: Path) -> None:
+    (tmp_path / "p.jsonl").write_bytes(
+        b'{"title": "Caf\xe9", "description": ""}\n' + '{"title": "Café", "description": ""}\n'.encode()
+    )
+    (tmp_path / "p.csv").write_bytes(
+        b'title,description\nCaf\xe9,"two\nlines"\n' + "Café,soup \ufffd\n".encode() + b'Pub,"\xe9\n\xe9"\n'
+    )
+    for name, numbers in (("p.jsonl", [1]), ("p.csv", [2, 5])):
+        rows = list(read_postings(tmp_path / name))
+        assert [row for row in rows if isinstance(row, BadLine)] == [BadLine(n, "not UTF-8") for n in numbers]
+        assert [row.title for row in rows if isinstance(row, Posting)] == ["Café"]
+
+
+def test_a_header_of_another_encoding_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_bytes("title,description,x\n".encode("utf-16"))
+    with pytest.raises(ImportFileError, match="UTF-8"):
+        list(read_postings(tmp_path / "p.csv"))
+
+
 def test_a_line_that_never_ends_is_skipped_in_bounded_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,12 +171,10 @@ def test_a_line_that_never_ends_is_skipped_in_bounded_memory(
 
 def test_what_postgres_cannot_store_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "p.jsonl"
-    path.write_bytes(
-        rb'{"title": "a\u0000b \ud83d\ude00 \ud800", "description": "' + b'caf\xe9", "url": NaN}'
-    )
+    path.write_bytes(rb'{"title": "a\u0000b \ud83d\ude00 \ud800", "description": "x", "url": NaN}')
     (only,) = read_postings(path)
     assert isinstance(only, Posting)
-    assert (only.title, only.description, only.url) == ("ab 😀 \ufffd", "caf\ufffd", "")
+    assert (only.title, only.description, only.url) == ("ab 😀 \ufffd", "x", "")
 
 
 @given(st.text(st.characters(), max_size=20), st.text(st.characters(), max_size=20))
@@ -292,7 +310,7 @@ def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
 
 def test_parquet_without_its_package_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportFileError, match=r"pip install 'freehire_embed\[parquet\]'"):
+    with pytest.raises(ImportFileError, match=r"pip install -c constraints\.txt -e '\.\[parquet\]'"):
         list(read_postings(tmp_path / "p.parquet"))
 
 

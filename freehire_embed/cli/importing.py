@@ -17,7 +17,7 @@ from freehire_embed.store.import_postings import posting_import
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from freehire_embed.postings_file import Posting
+    from freehire_embed.posting import Posting
     from freehire_embed.store.database import Database
 
 _SHOWN = 20

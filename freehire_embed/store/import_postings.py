@@ -16,7 +16,7 @@ from freehire_embed.store.faults import translate
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from freehire_embed.postings_file import Posting
+    from freehire_embed.posting import Posting
     from freehire_embed.store.database import Connection, Database
 
 # A batch of the largest real postings is some 20 MB; more rows a statement gain nothing.
