@@ -50,7 +50,7 @@ def add_entries(connection: psycopg.Connection, count: int, *, last: bool = Fals
         f"""
         insert into semantic_outbox (job_id, target_model, job_posted_at)
         select id, %s, posted_at from (select * from jobs where is_tech order by id {order} limit %s) j
-        order by posted_at desc
+        order by hashint8(id)
         """,  # noqa: S608 - one of two words
         [MODEL, count],
     )
