@@ -8,7 +8,7 @@ import dagster as dg
 
 from freehire_embed.domain import Halt, HaltKind, Outcome, WaveReport
 from freehire_embed.settings import SettingsError
-from freehire_embed.store.faults import DatabaseDown, DatabaseFault
+from freehire_embed.store.faults import DatabaseDown, DatabaseFault, RowRejected
 from freehire_embed.tei import TeiFault, UpstreamFault
 
 _WHAT_TO_DO = {
@@ -27,6 +27,11 @@ def explained() -> Iterator[None]:
         yield
     except (SettingsError, TeiFault, DatabaseFault) as fault:
         raise dg.Failure(what_to_do(Halt(_kind(fault), str(fault))), allow_retries=False) from fault
+    except RowRejected as refused:
+        raise dg.Failure(
+            f"Look into Postgres (DATABASE_URL), it refused a row: {refused}",
+            allow_retries=False,
+        ) from refused
 
 
 def what_to_do(halt: Halt) -> str:
