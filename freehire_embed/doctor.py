@@ -92,6 +92,8 @@ def _values(environment: Mapping[str, str]) -> Iterator[Check]:
             continue
         if number < rule.floor:
             found = f"{rule.variable}={number} is below the floor; {rule.floor} is used: {rule.why}"
+        elif number > rule.ceiling:
+            found = f"{rule.variable}={number} is above the ceiling; {rule.ceiling} is used"
         else:
             found = f"{rule.variable}={number}"
         yield Check("settings", True, found)

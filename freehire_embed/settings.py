@@ -1,7 +1,7 @@
 """Environment -> frozen Settings. The only place that reads environment variables.
 
 A number that cannot be parsed falls back to its default with a warning that names the variable; one below
-its floor is raised to it silently (`doctor` shows both the given and the used value).
+its floor or above its ceiling becomes the bound silently (`doctor` shows both the given and the used value).
 """
 
 from __future__ import annotations
@@ -28,27 +28,32 @@ class SettingsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One numeric setting: its default, its floor, and why the floor is where it is."""
+    """One numeric setting: its default, its floor and ceiling, and why the floor is where it is."""
 
     variable: str
     default: int
     floor: int
+    ceiling: int
+    """More than anyone needs, and less than what a clock, a query or a thread pool cannot take."""
     why: str
+
+    def bounded(self, number: int) -> int:
+        return min(max(number, self.floor), self.ceiling)
 
 
 RULES: Mapping[str, Rule] = {
     rule.variable: rule
     for rule in (
-        Rule("EMBED_BATCH_SIZE", 500, 1, "a wave holds at least one posting"),
-        Rule("EMBED_CONCURRENCY", 1, 1, "one request has to be in flight"),
-        Rule("EMBED_LEASE_SECONDS", 300, 5, "a renewal every third of it must fit in"),
-        Rule("EMBED_CALL_TIMEOUT_SECONDS", 600, 0, "0 = a wave may take for ever"),
-        Rule("EMBED_ATTEMPT_TIMEOUT_SECONDS", 60, 1, "a request needs some time"),
-        Rule("EMBED_MAX_ATTEMPTS", 3, 1, "the first failure is the earliest dead letter"),
-        Rule("EMBED_UPSTREAM_GRACE_DAYS", 14, 0, "0 = an upstream fault never dead-letters"),
-        Rule("EMBED_LANES", 3, 1, "one run has to be allowed"),
-        Rule("EMBED_WAVES_PER_RUN", 100, 1, "a run works at least one wave"),
-        Rule("EMBED_WARMUP_SECONDS", 30, 0, "0 = do not wait for a server that is starting"),
+        Rule("EMBED_BATCH_SIZE", 500, 1, 100_000, "a wave holds at least one posting"),
+        Rule("EMBED_CONCURRENCY", 1, 1, 1_000, "one request has to be in flight"),
+        Rule("EMBED_LEASE_SECONDS", 300, 5, 604_800, "a renewal every third of it must fit in"),
+        Rule("EMBED_CALL_TIMEOUT_SECONDS", 600, 0, 604_800, "0 = a wave may take for ever"),
+        Rule("EMBED_ATTEMPT_TIMEOUT_SECONDS", 60, 1, 86_400, "a request needs some time"),
+        Rule("EMBED_MAX_ATTEMPTS", 3, 1, 1_000, "the first failure is the earliest dead letter"),
+        Rule("EMBED_UPSTREAM_GRACE_DAYS", 14, 0, 36_500, "0 = an upstream fault never dead-letters"),
+        Rule("EMBED_LANES", 3, 1, 1_000, "one run has to be allowed"),
+        Rule("EMBED_WAVES_PER_RUN", 100, 1, 1_000_000, "a run works at least one wave"),
+        Rule("EMBED_WARMUP_SECONDS", 30, 0, 86_400, "0 = do not wait for a server that is starting"),
     )
 }
 
@@ -137,7 +142,7 @@ def _number(env: Mapping[str, str], variable: str) -> int:
     if given is None:
         return rule.default
     try:
-        return max(int(given), rule.floor)
+        return rule.bounded(int(given))
     except ValueError:
         logger.warning("%s=%r is not a whole number; using the default %d", variable, given, rule.default)
         return rule.default

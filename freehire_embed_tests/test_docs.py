@@ -74,7 +74,7 @@ def test_every_command_is_in_the_readme() -> None:
     assert command_names() <= mentioned_commands((ROOT / "README.md").read_text(encoding="utf-8"))
 
 
-def test_every_setting_has_a_row_with_its_default_and_floor() -> None:
+def test_every_setting_has_a_row_with_its_default_and_bounds() -> None:
     rows = {
         cells[0]: cells[1:]
         for line in SETTINGS.splitlines()
@@ -82,7 +82,7 @@ def test_every_setting_has_a_row_with_its_default_and_floor() -> None:
     }
     assert set(VARIABLES) <= set(rows)
     for rule in RULES.values():
-        assert rows[rule.variable][:2] == [str(rule.default), str(rule.floor)]
+        assert rows[rule.variable][:3] == [str(rule.default), str(rule.floor), str(rule.ceiling)]
 
 
 def test_the_example_of_a_profile_file_is_valid(tmp_path: Path) -> None:

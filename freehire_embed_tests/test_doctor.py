@@ -88,6 +88,7 @@ def test_a_setting_that_is_not_what_it_seems_is_shown(deployed: dict[str, str]) 
             **deployed,
             "EMBED_LEASE_SECONDS": "1",
             "EMBED_LANES": "many",
+            "EMBED_BATCH_SIZE": "100000000000000000000",
             "EMBED_VERIFY_MODEL": "perhaps",
             "EMBED_BATCHSIZE": "10",
         }
@@ -96,6 +97,7 @@ def test_a_setting_that_is_not_what_it_seems_is_shown(deployed: dict[str, str]) 
     floored = next(check for check in of_settings if "EMBED_LEASE_SECONDS" in check.found)
     assert floored.ok
     assert "5 is used" in floored.found
+    assert any("above the ceiling; 100000 is used" in check.found for check in of_settings)
     unparseable = next(check for check in of_settings if "EMBED_LANES" in check.found)
     assert not unparseable.ok
     assert "3 is used" in unparseable.found
