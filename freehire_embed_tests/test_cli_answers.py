@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from freehire_embed.drill.faulty_tei import FaultyTei
+from freehire_embed.settings import RULES, Settings
 from freehire_embed_tests.catalogue import add_posting, count
 from freehire_embed_tests.conftest import WIDTH
-from freehire_embed_tests.deployment import OLD, SERVED, environment
+from freehire_embed_tests.deployment import NEW, OLD, SERVED, environment
 from freehire_embed_tests.test_cli import answer, cli
 
 if TYPE_CHECKING:
@@ -98,3 +99,51 @@ def test_a_run_tells_what_the_server_cut(deployed: dict[str, str], sql: psycopg.
     result = cli(deployed, "run")
     assert "1 passages cut by the server (1 zh)" in result.stdout
     assert count(sql, "select count(*) from semantic_runs where target_model = %s", OLD) == 2
+
+
+def test_what_only_looks_follows_the_target_and_says_so(
+    deployed: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert cli(deployed, "run", "--model", NEW).returncode == 0
+    left_behind = {**deployed, "EMBED_MODEL": OLD}
+    warning = f"EMBED_MODEL is {OLD}; the answer is about the target {NEW}"
+    for command in (["status"], ["metrics"], ["similar", "1"], ["dead", "requeue", "--all"]):
+        caplog.clear()
+        assert cli(left_behind, *command).returncode == 0
+        assert warning in caplog.messages
+    assert answer(left_behind, "status", "--json")["target_model"] == NEW
+    caplog.clear()
+    assert cli({**deployed, "EMBED_MODEL": NEW}, "status").returncode == 0
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["dead", "show", "1" + "0" * 22],
+        ["dead", "requeue", "1" + "0" * 22],
+        ["dead", "requeue", "--posting", "1" + "0" * 22],
+        ["dead", "requeue", "--older-than", "999999999999d"],
+        ["dead", "requeue", "--cause", "caf\udce9"],
+        ["dead", "list", "--limit", "1" + "0" * 22],
+        ["similar", "1" + "0" * 22],
+        ["search", "bridges", "--company", "caf\udce9"],
+        ["search", "caf\udce9"],
+        ["migrate", "--width", "2001"],
+    ],
+)
+def test_what_postgres_could_not_take_is_a_usage_error(
+    database_url: str, tmp_path: Path, arguments: list[str]
+) -> None:
+    result = cli(environment(database_url, "http://127.0.0.1:9", tmp_path), *arguments)
+    assert result.returncode == 2
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_settings_above_their_ceilings_are_lowered_to_what_a_run_can_take(
+    deployed: dict[str, str], sql: psycopg.Connection
+) -> None:
+    variables = {**deployed, **dict.fromkeys(RULES, "1" + "0" * 20)}
+    assert Settings.from_environment(variables).batch_size == RULES["EMBED_BATCH_SIZE"].ceiling
+    add_posting(sql)
+    assert answer(variables, "run")["outcomes"]["indexed"] == 1

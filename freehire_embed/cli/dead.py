@@ -7,9 +7,17 @@ from dataclasses import asdict
 import click
 
 from freehire_embed.cli.exits import CLEAN, FAILED
-from freehire_embed.cli.options import Age, json_option, opened, option, read_settings
+from freehire_embed.cli.options import (
+    ID,
+    Age,
+    Text,
+    identity_followed,
+    json_option,
+    opened,
+    option,
+    read_settings,
+)
 from freehire_embed.cli.output import duration, print_json
-from freehire_embed.run import resolve_profile
 from freehire_embed.store.dead_letters import DeadLetter, Selection, list_causes, list_dead, requeue
 
 
@@ -24,7 +32,13 @@ def dead() -> None:
 
 
 @dead.command("list", short_help="Show dead letters, grouped by cause.")
-@option("--limit", type=click.IntRange(1), default=20, show_default=True, help="Entries shown, the newest.")
+@option(
+    "--limit",
+    type=click.IntRange(1, 100_000),
+    default=20,
+    show_default=True,
+    help="Entries shown, the newest.",
+)
 @json_option
 def list_command(limit: int, json: bool) -> int:
     """\b
@@ -50,7 +64,7 @@ def list_command(limit: int, json: bool) -> int:
 
 
 @dead.command(short_help="Show one dead letter whole.")
-@click.argument("entry", type=int)
+@click.argument("entry", type=ID)
 @json_option
 def show(entry: int, json: bool) -> int:
     """\b
@@ -74,9 +88,9 @@ def show(entry: int, json: bool) -> int:
 
 
 @dead.command("requeue", short_help="Put dead letters back with attempts 0.")
-@click.argument("entries", type=int, nargs=-1)
-@option("--posting", type=int, help="The dead letter of this posting.")
-@option("--cause", help="Those whose error contains this text.")
+@click.argument("entries", type=ID, nargs=-1)
+@option("--posting", type=ID, help="The dead letter of this posting.")
+@option("--cause", type=Text(), help="Those whose error contains this text.")
 @option("--older-than", type=Age(), help="Those dead for longer than this, such as 2d.")
 @option("--all", "everything", is_flag=True, help="All of them.")
 def requeue_command(
@@ -95,7 +109,7 @@ def requeue_command(
     if everything == any(given):
         raise click.UsageError("say which: ENTRIES, --posting, --cause, --older-than, or else --all.")
     with opened(read_settings()) as (settings, database):
-        model = resolve_profile(settings, database).identity
+        model = identity_followed(settings, database)
         requeued = requeue(database, model, Selection(entries or None, posting, cause, older_than))
     click.echo(f"{len(requeued)} dead letters of {model} are back in the queue")
     return CLEAN

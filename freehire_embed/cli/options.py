@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from contextlib import contextmanager
@@ -11,11 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from freehire_embed.local.defaults import with_database
+from freehire_embed.run import resolve_profile
 from freehire_embed.settings import Settings
+from freehire_embed.store import identities
 from freehire_embed.store.database import Database
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+logger = logging.getLogger(__name__)
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
@@ -40,6 +45,7 @@ def read_settings() -> Settings:
     return Settings.from_environment({**os.environ, **click.get_current_context().ensure_object(dict)})
 
 
+_LONGEST_SECONDS = 100 * 365.25 * 86400
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
@@ -52,7 +58,39 @@ class Age(click.ParamType[float]):
         match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", str(value).strip())
         if match is None:
             self.fail(f"{value!r} is not an age; write 90s, 30m, 12h, 2d or 1w", param, ctx)
-        return float(match.group(1)) * _UNITS[match.group(2)]
+        seconds = float(match.group(1)) * _UNITS[match.group(2)]
+        if seconds > _LONGEST_SECONDS:
+            self.fail(f"{value!r} is longer than a hundred years", param, ctx)
+        return seconds
+
+
+class Text(click.ParamType[str]):
+    """Text that Postgres and JSON can hold: the bytes of an argument need not be any."""
+
+    name = "text"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            self.fail("is not valid UTF-8; check the encoding of the terminal or script", param, ctx)
+        return text
+
+
+ID = click.IntRange(1, 2**63 - 1)
+"""Of a posting or an entry: a bigint of Postgres."""
+
+
+def identity_followed(settings: Settings, database: Database) -> str:
+    """The identity that a command is about which embeds nothing: the target; before there is one, what would be it.
+
+    An EMBED_MODEL left behind in somebody's shell must not hide what the database holds.
+    """
+    target = identities.target(database)
+    if target and settings.model and settings.model != target:
+        logger.warning("EMBED_MODEL is %s; the answer is about the target %s", settings.model, target)
+    return target or resolve_profile(settings, None).identity
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from freehire_embed.cli.exits import CLEAN
-from freehire_embed.cli.options import Age, json_option, opened, option, read_settings
+from freehire_embed.cli.options import Age, Text, json_option, opened, option, read_settings
 from freehire_embed.cli.output import note, posting_line, print_json
 from freehire_embed.local.defaults import with_embedder
 from freehire_embed.run import make_embedder, resolve_profile
@@ -47,10 +47,14 @@ class Since(click.ParamType[datetime]):
 
 
 @click.command(short_help="Find the postings nearest to a text.")
-@click.argument("text", nargs=-1, required=True)
+@click.argument("text", type=Text(), nargs=-1, required=True)
 @option("--limit", default=10, show_default=True, type=click.IntRange(1, 500), help="Postings to show.")
-@option("--company", help="Only of this company, by name or slug.")
-@option("--language", help="Only in this language, by its code: en, de, zh. It is guessed from the text.")
+@option("--company", type=Text(), help="Only of this company, by name or slug.")
+@option(
+    "--language",
+    type=Text(),
+    help="Only in this language, by its code: en, de, zh. It is guessed from the text.",
+)
 @option("--since", type=Since(), help="Only posted since then: 2026-01-31, 12h or 7d.")
 @option("--explain", is_flag=True, help="Tell what the index misses of the exact answer, and both times.")
 @option(

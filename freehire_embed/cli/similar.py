@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from freehire_embed.cli.exits import CLEAN, FAILED
-from freehire_embed.cli.options import json_option, opened, option, read_settings
+from freehire_embed.cli.options import ID, identity_followed, json_option, opened, option, read_settings
 from freehire_embed.cli.output import posting_line, print_json, progress
-from freehire_embed.run import resolve_profile
 from freehire_embed.similar import NotEmbedded, refresh, similar_to
-from freehire_embed.store.identities import check_usable
 from freehire_embed.store.similar import KEPT, count_lists
 
 if TYPE_CHECKING:
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Show the postings most like one.")
-@click.argument("posting", required=False, type=int, metavar="[ID]")
+@click.argument("posting", required=False, type=ID, metavar="[ID]")
 @option("--limit", default=10, show_default=True, type=click.IntRange(1, KEPT), help="Postings to show.")
 @option(
     "--refresh", "refreshing", is_flag=True, help="Compute all lists that are due, instead of showing one."
@@ -37,13 +35,12 @@ def similar(posting: int | None, limit: int, refreshing: bool, json: bool) -> in
     if (posting is None) is not refreshing:
         raise click.UsageError("give the ID of a posting, or --refresh.", click.get_current_context())
     with opened(read_settings()) as (settings, database):
-        profile = resolve_profile(settings, database)
-        check_usable(database, profile)
+        model = identity_followed(settings, database)
         if posting is None:
-            report = _refresh(database, profile.identity)
+            report = _refresh(database, model)
         else:
             try:
-                shown = similar_to(database, profile.identity, posting, limit)
+                shown = similar_to(database, model, posting, limit)
             except NotEmbedded as reason:
                 click.echo(f"freehire-embed: {reason}", err=True)
                 return FAILED

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from freehire_embed.cli.exits import CLEAN
-from freehire_embed.cli.options import json_option, opened, read_settings, setting_option
+from freehire_embed.cli.options import identity_followed, json_option, opened, read_settings, setting_option
 from freehire_embed.cli.output import duration, print_json
 from freehire_embed.metrics import exposition
 from freehire_embed.run import resolve_profile
@@ -32,8 +32,8 @@ def status(json: bool) -> int:
     How deep the queue is, how much of the catalogue is covered, and how long the rest will take.
     """
     with opened(read_settings()) as (settings, database):
-        profile = resolve_profile(settings, database)
-        state = measure_status(database, profile.identity, settings.lease_seconds)
+        model = identity_followed(settings, database)
+        state = measure_status(database, model, settings.lease_seconds)
     if json:
         print_json(state.as_json())
         return CLEAN
@@ -62,8 +62,8 @@ def metrics() -> int:
     The figures of `status` as Prometheus text, for a textfile collector.
     """
     with opened(read_settings()) as (settings, database):
-        profile = resolve_profile(settings, database)
-        state = measure_status(database, profile.identity, settings.lease_seconds)
+        model = identity_followed(settings, database)
+        state = measure_status(database, model, settings.lease_seconds)
         click.echo(exposition(state, measure_totals(database)), nl=False)
     return CLEAN
 
