@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def exposition(status: Status, totals: Totals) -> str:
     """Text format 0.0.4: gauges of what is, counters of what was done; the identity labels an info metric."""
     coverage = status.coverage
-    gauges = (
+    gauges: tuple[tuple[str, str, float], ...] = (
         ("queue_depth", "Live outbox entries, leased ones included.", status.depth),
         ("queue_leased", "Entries that a run works on now.", status.leased),
         ("queue_dead", "Dead letters.", status.dead),
@@ -21,8 +21,10 @@ def exposition(status: Status, totals: Totals) -> str:
         ("postings_covered", "Eligible postings whose vectors are current.", coverage.covered),
         ("postings_stale", "Eligible postings without current vectors.", coverage.stale),
         ("postings_no_text", "Covered postings that have no text.", coverage.no_text),
-        ("postings_per_hour", "Measured over the last hour, all runs together.", status.rate_per_hour),
     )
+    if status.rate_per_hour is not None:
+        text = "Measured over the last hour, all runs together; absent while there is too little to measure."
+        gauges += (("postings_per_hour", text, status.rate_per_hour),)
     counters = (
         ("postings_indexed_total", "Postings whose vectors were stored.", totals.indexed),
         ("postings_removed_total", "Postings whose vectors were removed.", totals.removed),

@@ -101,6 +101,28 @@ def test_the_time_is_unknown_without_a_rate_and_follows_from_one(
     assert abs(seconds - 20) < 1
 
 
+def a_run(sql: psycopg.Connection, name: str, began: int, ended: int, removed: int) -> None:
+    """A run that worked from `began` to `ended` seconds ago."""
+    sql.execute(
+        "insert into semantic_runs (run_id, target_model, started_at, last_wave_at, removed) "
+        "values (%s, %s, now() - %s * interval '1 s', now() - %s * interval '1 s', %s)",
+        [name, MODEL, began, ended, removed],
+    )
+
+
+def test_a_rate_needs_a_minute_of_work_and_counts_no_idle_time(
+    database: Database, sql: psycopg.Connection
+) -> None:
+    a_run(sql, "short", 1000, 999, 900)
+    assert make_plan(database, PROFILE).rate_per_hour is None
+    a_run(sql, "clock set back", 500, 510, 0)
+    a_run(sql, "one lane", 400, 300, 100)
+    a_run(sql, "another lane", 350, 201, 1000)
+    rate = make_plan(database, PROFILE).rate_per_hour
+    assert rate is not None
+    assert abs(rate - 2000 / 200 * 3600) < 1
+
+
 def test_with_nothing_to_do_no_time_is_needed(database: Database) -> None:
     plan = make_plan(database, PROFILE)
     assert (plan.passages, plan.seconds) == (0, 0.0)

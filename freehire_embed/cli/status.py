@@ -51,7 +51,8 @@ def show_status(state: Status) -> None:
     click.echo(f"           {coverage.stale} stale, {coverage.no_text} without text")
     click.echo(f"queue      {state.depth} live, {state.leased} of them leased, {state.dead} dead")
     click.echo(f"oldest     {duration(state.oldest_seconds)}")
-    click.echo(f"rate       {state.rate_per_hour:.0f} postings an hour; time left {eta}")
+    rate = "not known" if state.rate_per_hour is None else f"{state.rate_per_hour:.0f} postings an hour"
+    click.echo(f"rate       {rate}; time left {eta}")
 
 
 @click.command(short_help="Print the status as Prometheus text.")
@@ -93,7 +94,9 @@ def plan(json: bool) -> int:
 
 def _show(made: Plan) -> None:
     time_needed = (
-        "not known: no run in the last hour" if made.seconds is None else f"about {duration(made.seconds)}"
+        "not known: less than a minute of work in the last hour"
+        if made.seconds is None
+        else f"about {duration(made.seconds)}"
     )
     click.echo(f"model      {made.model}")
     click.echo(

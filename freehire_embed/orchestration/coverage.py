@@ -100,8 +100,9 @@ def _metadata(status: Status) -> dict[str, Any]:
         "leased": status.leased,
         "dead": status.dead,
         "oldest_hours": round(status.oldest_seconds / 3600, 2),
-        "postings_per_hour": round(status.rate_per_hour),
     }
+    if status.rate_per_hour is not None:
+        metadata["postings_per_hour"] = round(status.rate_per_hour)
     if status.eta_seconds is not None:
         metadata["hours_left"] = round(status.eta_seconds / 3600, 2)
     return metadata

@@ -36,7 +36,8 @@ class Status:
     dead: int
     oldest_seconds: float
     coverage: Coverage
-    rate_per_hour: float
+    rate_per_hour: float | None
+    """None = the last hour's runs were too short to measure."""
     eta_seconds: float | None
     """None while there is work and no measured rate."""
 

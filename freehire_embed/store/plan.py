@@ -30,8 +30,8 @@ class Plan:
     """Blocked by a dead letter until somebody requeues it."""
     passages: int
     """Estimated from a sample; passages whose vector is already stored are not counted."""
-    rate_per_hour: float
-    """Postings, measured over the last hour; 0.0 = nothing to measure."""
+    rate_per_hour: float | None
+    """Postings, measured over the last hour; None = too little to measure."""
 
     @property
     def seconds(self) -> float | None:

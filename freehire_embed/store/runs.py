@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from freehire_embed.domain import WaveReport
     from freehire_embed.store.database import Database
 
+RATE_SECONDS = 60
+"""Work from which a rate is told: a wave of removals takes a tenth of a second and would promise millions."""
+
 
 class RunRecord:
     """One row of semantic_runs, written after each wave; only its own run writes it."""
@@ -71,7 +74,7 @@ def measure_totals(database: Database) -> Totals:
     return Totals(*database.rows("runs_totals")[0])
 
 
-def postings_per_hour(database: Database) -> float:
-    """Measured over the last hour's waves of all runs; 0.0 when there were none."""
+def postings_per_hour(database: Database) -> float | None:
+    """Of the runs of the last hour, while they worked; None when that was less than RATE_SECONDS."""
     row = database.rows("runs_rate")[0]
-    return float(row.finished) / row.seconds * 3600 if row.seconds else 0.0
+    return float(row.finished) / row.seconds * 3600 if row.seconds >= RATE_SECONDS else None
