@@ -97,10 +97,11 @@ def _values(environment: Mapping[str, str]) -> Iterator[Check]:
         else:
             found = f"{rule.variable}={number}"
         yield Check("settings", True, found)
-    verify = environment.get("EMBED_VERIFY_MODEL", "").strip()
-    if verify and verify.lower() not in (*TRUE_WORDS, *FALSE_WORDS):
-        found = f"EMBED_VERIFY_MODEL={verify!r} is neither true nor false; true is used"
-        yield Check("settings", False, found, "set EMBED_VERIFY_MODEL to true or false, or unset it")
+    for variable in ("EMBED_VERIFY_MODEL", "EMBED_ADAPTIVE"):
+        word = environment.get(variable, "").strip()
+        if word and word.lower() not in (*TRUE_WORDS, *FALSE_WORDS):
+            found = f"{variable}={word!r} is neither true nor false; true is used"
+            yield Check("settings", False, found, f"set {variable} to true or false, or unset it")
 
 
 def _unknown_variables(environment: Mapping[str, str]) -> Iterator[Check]:
@@ -198,13 +199,15 @@ def _indexes(database: Database) -> Iterator[Check]:
     broken = inspection.broken_indexes(database, migration)
     if vector_index.look(database).valid:
         broken.pop(vector_index.NAME, None)  # an existing database may have one under a name of its own
+    pending = migrate.pending(database)
     for name, missing in broken.items():
         if missing:
-            fix = (
-                "run `freehire-embed index build`, unless a full re-embed goes on without it"
-                if name == vector_index.NAME
-                else f"run `psql -f sql/migrations/{migration[name]}.sql`"
-            )
+            if migration[name] in pending:
+                fix = "run `freehire-embed migrate`"
+            elif name == vector_index.NAME:
+                fix = "run `freehire-embed index build`, unless a full re-embed goes on without it"
+            else:
+                fix = f"run `psql -f sql/migrations/{migration[name]}.sql`"
             yield Check("indexes", False, f"{name} is missing", fix)
         else:
             yield Check(

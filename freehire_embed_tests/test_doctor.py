@@ -90,6 +90,7 @@ def test_a_setting_that_is_not_what_it_seems_is_shown(deployed: dict[str, str]) 
             "EMBED_LANES": "many",
             "EMBED_BATCH_SIZE": "100000000000000000000",
             "EMBED_VERIFY_MODEL": "perhaps",
+            "EMBED_ADAPTIVE": "sometimes",
             "EMBED_BATCHSIZE": "10",
         }
     )
@@ -101,7 +102,8 @@ def test_a_setting_that_is_not_what_it_seems_is_shown(deployed: dict[str, str]) 
     unparseable = next(check for check in of_settings if "EMBED_LANES" in check.found)
     assert not unparseable.ok
     assert "3 is used" in unparseable.found
-    assert not next(check for check in of_settings if "EMBED_VERIFY_MODEL" in check.found).ok
+    for flag in ("EMBED_VERIFY_MODEL", "EMBED_ADAPTIVE"):
+        assert not next(check for check in of_settings if flag in check.found).ok
     unknown = next(check for check in of_settings if "EMBED_BATCHSIZE" in check.found)
     assert "EMBED_BATCH_SIZE" in unknown.fix
 
@@ -147,6 +149,8 @@ def test_a_superseded_identity_is_wrong_and_a_new_one_is_announced(
 def test_missing_and_invalid_indexes_are_wrong(deployed: dict[str, str], sql: psycopg.Connection) -> None:
     sql.execute("drop index semantic_outbox_claim_idx")
     assert "0008_semantic_outbox_claim" in wrong(deployed)["indexes"].fix
+    sql.execute("delete from freehire_embed_migrations where name = '0008_semantic_outbox_claim'")
+    assert wrong(deployed)["indexes"].fix == "run `freehire-embed migrate`"
     sql.execute("create index semantic_outbox_claim_idx on semantic_outbox (id)")
     sql.execute(
         "update pg_index set indisvalid = false where indexrelid = 'semantic_outbox_claim_idx'::regclass"
