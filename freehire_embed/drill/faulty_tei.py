@@ -16,41 +16,19 @@ import asyncio
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import orjson
 
 from freehire_embed.drill import tei_faults
 from freehire_embed.drill.tei_exchange import JSON_HEADERS, TOKEN_LIMIT, WireExchange, vector_for
+from freehire_embed.drill.tei_faults import Rule
 from freehire_embed.profiles import E5_SMALL
 
 if TYPE_CHECKING:
     from freehire_embed.drill.tei_faults import Fault
 
 __all__ = ["FaultyTei", "vector_for"]
-
-
-@dataclass(slots=True)
-class _Rule:
-    fault: Fault
-    times: int | None
-    after: int
-    marker: str | None
-    info_too: bool
-
-    def takes(self, texts: list[str] | None) -> bool:
-        """Whether the rule applies to this request (None = /info); counts it."""
-        if self.times == 0 or (texts is None and not self.info_too):
-            return False
-        if self.marker is not None and not any(self.marker in text for text in texts or ()):
-            return False
-        if self.after > 0:
-            self.after -= 1
-            return False
-        if self.times is not None:
-            self.times -= 1
-        return True
 
 
 class FaultyTei:
@@ -104,7 +82,7 @@ class FaultyTei:
         self.peak_rows = 0
         self.arrived = threading.Event()
         """Set by every embedding request; clear it to wait for the next one."""
-        self._rules: list[_Rule] = []
+        self._rules: list[Rule] = []
         self._swap: tuple[int, str] | None = None
         self.requests_in_flight = 0
         self._rows_in_flight = 0
@@ -127,7 +105,7 @@ class FaultyTei:
 
         With `marker`, only to requests with a row that contains it. The first rule that applies wins.
         """
-        self._rules.append(_Rule(fault, times, after, marker, info_too))
+        self._rules.append(Rule(fault, times, after, marker, info_too))
 
     def recover(self) -> None:
         """Forgets all rules."""

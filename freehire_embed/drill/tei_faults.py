@@ -258,6 +258,30 @@ def named(name: str) -> Fault:
     raise ValueError(f"unknown fault {name!r}: a status, or one of {', '.join(NAMED)}")
 
 
+@dataclass(slots=True)
+class Rule:
+    """A fault, and the requests that it strikes."""
+
+    fault: Fault
+    times: int | None
+    after: int
+    marker: str | None
+    info_too: bool
+
+    def takes(self, texts: list[str] | None) -> bool:
+        """Whether the rule applies to this request (None = /info); counts it."""
+        if self.times == 0 or (texts is None and not self.info_too):
+            return False
+        if self.marker is not None and not any(self.marker in text for text in texts or ()):
+            return False
+        if self.after > 0:
+            self.after -= 1
+            return False
+        if self.times is not None:
+            self.times -= 1
+        return True
+
+
 def _head(length: int) -> bytes:
     return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % length
 
