@@ -9,8 +9,13 @@ export FREEHIRE_STATE ?= $(CURDIR)/.freehire
 demo: .venv/local
 	$(BIN)/freehire-embed demo
 
+# From a folder of its own: what Dagster writes beside its configuration does not belong into the checkout.
 ui: .venv/local
-	$(BIN)/dagster dev -w workspace.yaml
+	mkdir -p "$(FREEHIRE_STATE)/dagster-home"
+	ln -sf "$(CURDIR)/dagster.yaml" "$(FREEHIRE_STATE)/dagster-home/dagster.yaml"
+	export FREEHIRE_STATE="$$(cd "$(FREEHIRE_STATE)" && pwd)" && \
+	export DAGSTER_HOME="$${DAGSTER_HOME:-$$FREEHIRE_STATE/dagster-home}" && \
+	cd "$$DAGSTER_HOME" && exec "$(CURDIR)/$(BIN)/dagster" dev -w "$(CURDIR)/workspace.yaml"
 
 test: .venv/dev
 	$(BIN)/python -m pytest
