@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Small enough that 65 postings make several waves to look at in the UI.
 _BATCH_SIZE = "16"
-_QUESTIONS = ("protect networks against attackers", "programación de microcontroladores")
+_QUESTIONS = ("protect networks against attackers", "programar robots y drones")
 
 
 @click.command(short_help="Run everything once on an embedded database and model.")
