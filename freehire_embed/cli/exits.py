@@ -11,7 +11,7 @@ CLEAN = 0
 FAILED = 1
 """Something was not done, or is merely down; trying again later may be enough."""
 MISUSED = 2
-"""Usage or configuration: nothing changes before somebody acts."""
+"""Usage or configuration stopped it: what was done stays, no more is done before somebody acts."""
 
 # Misuse first: a ConfigFault is a TeiFault, too.
 _CODES: tuple[tuple[type[Exception], int], ...] = (

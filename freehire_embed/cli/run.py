@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 def run(json: bool, max_waves: int | None) -> int:
     """\b
     Example: freehire-embed run
-    From cron: */5 * * * * flock -n /run/lock/freehire-embed freehire-embed run --json
+    From cron: flock -n /run/lock/freehire-embed /opt/freehire-embed/.venv/bin/freehire-embed run --json
 
     Enqueues what is new, changed or gone, and works the queue until nothing is left. Several may run at once.
-    Exit codes: 0 clean, 1 something was not done, 2 the configuration is wrong.
+    Exit codes: 0 clean, 1 something was not done, 2 the configuration stopped it; what was done stays.
     """
     run_id = f"cron-{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     with ExitStack() as stack:
