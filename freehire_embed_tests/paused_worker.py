@@ -58,10 +58,10 @@ def halt_at(point: str, times: int) -> None:
 def die_of(word: str) -> None:
     embed = TeiEmbedder.embed
 
-    def deadly(self: TeiEmbedder, passages: Any, timeout_seconds: float | None = None) -> Any:
+    def deadly(self: TeiEmbedder, passages: Any, *arguments: Any, **options: Any) -> Any:
         if any(word in text for text in passages):
             os.kill(os.getpid(), signal.SIGKILL)
-        return embed(self, passages, timeout_seconds)
+        return embed(self, passages, *arguments, **options)
 
     TeiEmbedder.embed = deadly  # type: ignore[method-assign]
 
