@@ -33,6 +33,8 @@ UNDECIDED_IN_A_ROW = 3
 WAVES_AT_ONCE = 3
 # How long an interrupted run waits for commits that are under way, to count them.
 _LANDING_SECONDS = 5
+# A signal that comes just before a wait without end is noticed only after it: no wait of ours is without end.
+_HEED_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,11 @@ class _Flight:
 
     def land(self, *, all_of_them: bool = False) -> None:
         """Waits for a wave (or all) to end and counts it."""
-        done, _ = wait(self._flying, return_when=ALL_COMPLETED if all_of_them else FIRST_COMPLETED)
+        done: set[Future[WaveReport]] = set()
+        while self._flying and (len(done) < len(self._flying) if all_of_them else not done):
+            done, _ = wait(
+                self._flying, _HEED_SECONDS, return_when=ALL_COMPLETED if all_of_them else FIRST_COMPLETED
+            )
         for future in done:
             self._count(future.result(), self._clock() - self._flying.pop(future))
 

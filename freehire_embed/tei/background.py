@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CLOSE_SECONDS = 5.0
+_HEED_SECONDS = 0.5
 
 
 class BackgroundLoop:
@@ -38,6 +40,9 @@ class BackgroundLoop:
                 raise RuntimeError("the client is closed")
             future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
+            # A signal that comes just before a wait without end would be noticed only after it.
+            while not future.done():
+                wait([future], _HEED_SECONDS)
             return future.result()
         except BaseException:
             future.cancel()

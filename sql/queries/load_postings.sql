@@ -3,3 +3,4 @@ select id, title, company, description, content_hash,
     not (closed_at is null and duplicate_of is null and is_tech is true) as closed
 from jobs
 where id = any(%(job_ids)s)
+order by id
