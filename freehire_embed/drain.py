@@ -104,7 +104,7 @@ class _Flight:
         self._one_chunks = threading.Lock()
         self._threads = ThreadPoolExecutor(WAVES_AT_ONCE, thread_name_prefix="wave")
         self._flying: dict[Future[WaveReport], float] = {}
-        self._undecided = 0
+        self._outlook = Outlook()
         self.started = clock()
         self.enqueued = EnqueueReport()
         self.waves = 0
@@ -167,9 +167,7 @@ class _Flight:
         note(self._run, report)
         if self._on_wave:
             self._on_wave(self.waves, report, seconds)
-        undecided = report.halt is not None and report.halt.kind is HaltKind.UNDECIDED
-        self._undecided = self._undecided + 1 if undecided else 0
-        if report.halt and (stops_run(report.halt) or self._undecided >= UNDECIDED_IN_A_ROW):
+        if self._outlook.is_bleak_after(report):
             self.over = True
 
     def stop(self) -> int:
@@ -237,6 +235,18 @@ def drain(
 def stops_run(halt: Halt) -> bool:
     """A wave that ran out of time, or could not be decided, says nothing about the next one."""
     return halt.kind not in (HaltKind.CALL_TIMEOUT, HaltKind.UNDECIDED)
+
+
+class Outlook:
+    """Whether the next wave would fare better than those before it; asked after each."""
+
+    def __init__(self) -> None:
+        self._undecided = 0
+
+    def is_bleak_after(self, report: WaveReport) -> bool:
+        undecided = report.halt is not None and report.halt.kind is HaltKind.UNDECIDED
+        self._undecided = self._undecided + 1 if undecided else 0
+        return report.halt is not None and (stops_run(report.halt) or self._undecided >= UNDECIDED_IN_A_ROW)
 
 
 def note(run: Run, report: WaveReport) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from freehire_embed import stages
-from freehire_embed.domain import EnqueueReport, HaltKind, Outcome, WaveReport
-from freehire_embed.drain import ENQUEUE_EVERY_SECONDS, UNDECIDED_IN_A_ROW, note, stops_run
+from freehire_embed.domain import EnqueueReport, Outcome, WaveReport
+from freehire_embed.drain import ENQUEUE_EVERY_SECONDS, Outlook, note
 from freehire_embed.once import EmbedOnce
 from freehire_embed.run import Run
 from freehire_embed.store.backlog import count_claimable
@@ -39,7 +39,7 @@ class Lane:
     """Why nothing more is claimed; None while the lane is open."""
     waves: int = 0
     ended: int = 0
-    _undecided: int = 0
+    _outlook: Outlook = field(default_factory=Outlook)
     embedder: EmbedOnce = field(init=False)
     _started: float = field(init=False)
     _enqueue_due: float = field(init=False, default=0.0)
@@ -95,9 +95,7 @@ class Lane:
         note(self.run, report)
         self.waves += 1
         self.ended += sum(report.outcomes[outcome] for outcome in _ENDED)
-        undecided = report.halt is not None and report.halt.kind is HaltKind.UNDECIDED
-        self._undecided = self._undecided + 1 if undecided else 0
-        if report.halt and (stops_run(report.halt) or self._undecided >= UNDECIDED_IN_A_ROW):
+        if self._outlook.is_bleak_after(report) and report.halt:
             self.over = report.halt.reason
 
     def left(self) -> str:
