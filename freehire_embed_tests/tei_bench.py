@@ -1,10 +1,12 @@
-"""What the tests of the TEI client share: a profile, texts, and a client that does not sleep."""
+"""What the tests of the TEI client share: a profile, texts, a client that does not sleep, scripted answers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import httpx
 import numpy as np
 import orjson
 
@@ -13,7 +15,7 @@ from freehire_embed.profiles import BUILT_IN, E5_SMALL, LOCAL_IDENTITY, Profile
 from freehire_embed.tei import Patience, TeiEmbedder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from freehire_embed.domain import Embeddings
 
@@ -38,18 +40,47 @@ def client(url: str, **options: Any) -> TeiEmbedder:
     return TeiEmbedder(url=url, **options)
 
 
-def function_client(
-    answer: Callable[[list[str]], httpx.Response], profile: Profile = TINY, **options: Any
-) -> TeiEmbedder:
-    """A client whose server is a function of the texts; its /info is right."""
+class Asked(NamedTuple):
+    """A request as it came over the wire."""
 
-    def serve(request: httpx.Request) -> httpx.Response:
-        if request.url.path == "/info":
-            return httpx.Response(200, json=info(profile))
-        return answer(orjson.loads(request.content)["inputs"])
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
 
-    transport = httpx.MockTransport(serve)
-    return client("http://tei.example/embed", profile=profile, transport=transport, **options)
+    @property
+    def inputs(self) -> list[str]:
+        texts: list[str] = orjson.loads(self.body)["inputs"]
+        return texts
+
+
+@contextmanager
+def answering(answer: Callable[[Asked], tuple[int, Any]]) -> Iterator[str]:
+    """The URL of a server that gives `answer`'s status and body, as JSON unless it is bytes, to each request."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            asked = Asked(
+                self.path, self.headers, self.rfile.read(int(self.headers.get("content-length", 0)))
+            )
+            status, body = answer(asked)
+            content = body if isinstance(body, bytes) else orjson.dumps(body)
+            self.send_response(status)
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST  # noqa: N815 - the name that http.server calls
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/embed"
+        server.shutdown()
 
 
 def info(profile: Profile = TINY, **changes: Any) -> dict[str, Any]:

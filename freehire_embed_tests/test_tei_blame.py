@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
 import pytest
 
 from freehire_embed.domain import Embeddings, HaltKind
@@ -12,10 +11,12 @@ from freehire_embed.drill import tei_faults
 from freehire_embed.drill.faulty_tei import FaultyTei
 from freehire_embed_tests.tei_bench import (
     PROFILE,
+    TINY,
+    Asked,
     Sleeps,
+    answering,
     assert_each_vector_is_of_its_text,
     client,
-    function_client,
     impatient,
     passages,
 )
@@ -406,13 +407,13 @@ def test_a_wave_that_fails_again_and_again_spends_a_bounded_number_of_requests()
     texts = [f"passage: {number}" for number in range(200)]
     seen = [0]
 
-    def flapping(inputs: list[str]) -> httpx.Response:
+    def flapping(asked: Asked) -> tuple[int, Any]:
         seen[0] += 1
-        if len(inputs) == 1 and "river" in inputs[0] and seen[0] % 2:
-            return httpx.Response(200, json=[[1.0, 0.0, 0.0, 0.0]])
-        return httpx.Response(500)
+        if len(asked.inputs) == 1 and "river" in asked.inputs[0] and seen[0] % 2:
+            return 200, [[1.0, 0.0, 0.0, 0.0]]
+        return 500, {}
 
-    with function_client(flapping) as embedder:
+    with answering(flapping) as url, client(url, profile=TINY) as embedder:
         embeddings = embedder.embed(texts)
         assert embeddings.halt is not None
         assert embeddings.halt.kind is HaltKind.UNDECIDED

@@ -7,7 +7,6 @@ import socket
 from collections import Counter
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 from pydantic import SecretStr
@@ -20,7 +19,18 @@ from freehire_embed.settings import SettingsError
 from freehire_embed.tei import ConfigFault, UpstreamFault
 from freehire_embed.tei.endpoint import Endpoint
 from freehire_embed.tei.handshake import PROBE_TEXT, read_info
-from freehire_embed_tests.tei_bench import PROFILE, SECRET, TINY, Sleeps, client, impatient, info, passages
+from freehire_embed_tests.tei_bench import (
+    PROFILE,
+    SECRET,
+    TINY,
+    Asked,
+    Sleeps,
+    answering,
+    client,
+    impatient,
+    info,
+    passages,
+)
 
 
 def free_port() -> int:
@@ -192,9 +202,9 @@ def test_without_a_warm_up_one_refused_connection_is_enough() -> None:
 
 @pytest.mark.parametrize("body", ["<html>welcome</html>", "[]", "{}", '{"model_id": 7}', "null"])
 def test_an_info_that_is_not_of_tei_is_a_config_fault(body: str) -> None:
-    transport = httpx.MockTransport(lambda _: httpx.Response(200, text=body))
     with (
-        client("http://tei.example", profile=TINY, transport=transport) as embedder,
+        answering(lambda _: (200, body.encode())) as url,
+        client(url, profile=TINY) as embedder,
         pytest.raises(ConfigFault, match="Text Embeddings Inference"),
     ):
         embedder.preflight()
@@ -235,12 +245,10 @@ def test_at_most_half_of_the_server_slots_are_taken(slots: int, rows: int, reque
 def test_a_server_that_cuts_earlier_than_the_profile_says_is_warned_about(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    transport = httpx.MockTransport(
-        lambda request: httpx.Response(
-            200, json=info(max_input_length=128) if request.url.path == "/info" else [[1.0, 0.0, 0.0, 0.0]]
-        )
-    )
-    with client("http://tei.example", profile=TINY, transport=transport) as embedder:
+    def answer(asked: Asked) -> tuple[int, Any]:
+        return 200, info(max_input_length=128) if asked.path == "/info" else [[1.0, 0.0, 0.0, 0.0]]
+
+    with answering(answer) as url, client(url, profile=TINY) as embedder:
         embedder.preflight()
     assert "cuts texts at 128 tokens" in caplog.text
     assert {record.levelno for record in caplog.records if record.name.startswith("freehire")} == {

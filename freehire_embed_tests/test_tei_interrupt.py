@@ -7,9 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 from pydantic import SecretStr
 
@@ -17,7 +16,7 @@ from freehire_embed.domain import HaltKind
 from freehire_embed.drill import tei_faults
 from freehire_embed.drill.faulty_tei import FaultyTei
 from freehire_embed.tei import TeiEmbedder
-from freehire_embed_tests.tei_bench import PROFILE, SECRET, client, passages
+from freehire_embed_tests.tei_bench import PROFILE, SECRET, Asked, answering, client, passages
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -148,27 +147,22 @@ def test_neither_key_nor_passage_is_in_reasons_reprs_or_logs(
 
 
 def test_no_request_carries_the_key_in_its_url_or_body() -> None:
-    seen: list[httpx.Request] = []
+    seen: list[Asked] = []
 
-    def serve(request: httpx.Request) -> httpx.Response:
-        seen.append(request)
-        return httpx.Response(500)
+    def answer(asked: Asked) -> tuple[int, Any]:
+        seen.append(asked)
+        return 500, {}
 
     with (
-        TeiEmbedder(
-            url="http://tei.example/embed",
-            api_key=SecretStr(SECRET),
-            profile=PROFILE,
-            warmup_seconds=0,
-            transport=httpx.MockTransport(serve),
-        ) as embedder,
+        answering(answer) as url,
+        TeiEmbedder(url=url, api_key=SecretStr(SECRET), profile=PROFILE, warmup_seconds=0) as embedder,
         pytest.raises(Exception, match="unavailable"),
     ):
         embedder.preflight()
     assert seen
-    for request in seen:
-        assert SECRET not in f"{request.url} {request.content!r}"
-        assert request.headers["authorization"] == f"Bearer {SECRET}"
+    for asked in seen:
+        assert SECRET not in f"{asked.path} {asked.body!r}"
+        assert asked.headers["authorization"] == f"Bearer {SECRET}"
 
 
 def test_the_faulty_server_runs_as_a_process() -> None:

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import math
 import ssl
 import time
 from dataclasses import replace
 from functools import cache
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import httpx
+import aiohttp
 import orjson
+from yarl import URL
 
 from freehire_embed.tei.answers import Kind, Refusal, read_refusal
 from freehire_embed.tei.vectors import Rows, read_rows
 from freehire_embed.tei.waiting import Waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from freehire_embed.tei.endpoint import Endpoint
     from freehire_embed.tei.stats import Tally
 
 _CONNECT_SECONDS = 5.0
+_READ_BYTES = 1 << 20
+"""Read ahead of an answer: one of 32 rows of width 768 (0.3 MB) arrives whole, however late we look."""
 _MOST_ANSWER_BYTES = 64_000_000
 """32 rows of pgvector's widest vector (16,000) are 12 MB of JSON; what is far above that is no answer."""
 _HEAD, _TAIL = b'{"inputs":[', b'],"truncate":true}'
@@ -31,51 +36,29 @@ _HEAD, _TAIL = b'{"inputs":[', b'],"truncate":true}'
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Reads SSL_CERT_FILE, which private authorities need and trust_env=False alone would ignore."""
-    return httpx.create_ssl_context()
+    """The system's authorities, or those that SSL_CERT_FILE or SSL_CERT_DIR names, as private ones need."""
+    return ssl.create_default_context()
 
 
 class _Answer(NamedTuple):
     status: int
-    headers: httpx.Headers
+    headers: Mapping[str, str]
     body: bytes
 
 
 class TeiClient:
-    """Speaks HTTP with one server over kept-alive connections. Use it from one event loop only.
+    """Speaks HTTP with one server over kept-alive connections. Use it from one event loop only."""
 
-    `transport` replaces the network, for tests.
-    """
-
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        *,
-        width: int,
-        token_limit: int,
-        tally: Tally,
-        transport: httpx.AsyncBaseTransport | None = None,
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, *, width: int, token_limit: int, tally: Tally) -> None:
         self.endpoint = endpoint
         self._width = width
         self.token_limit = token_limit
         self._tally = tally
         self._waiting = Waiting()
-        headers = {"Accept-Encoding": "identity", "Accept": "application/json"}
+        self._headers = {"Accept-Encoding": "identity", "Accept": "application/json"}
         if endpoint.api_key:
-            headers["Authorization"] = f"Bearer {endpoint.api_key}"
-        self._http = httpx.AsyncClient(
-            headers=headers,
-            timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS, pool=_CONNECT_SECONDS),
-            # Requests in flight are bounded by the gate, so that a query never waits for a bulk connection.
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
-            # A redirect would carry passages, and maybe the key, to a host that nobody configured.
-            follow_redirects=False,
-            # The environment's proxy is meant for the internet; asked for localhost it answers 502 with a page.
-            trust_env=False,
-            verify=_tls(),
-            transport=transport,
-        )
+            self._headers["Authorization"] = f"Bearer {endpoint.api_key}"
+        self._http: aiohttp.ClientSession | None = None
 
     async def embed(self, rows: Sequence[bytes], timeout_seconds: float) -> Rows | Refusal:
         """One attempt, body included, within `timeout_seconds`. A row is a text as a JSON string."""
@@ -95,7 +78,7 @@ class TeiClient:
         answer = await self._exchange("GET", self.endpoint.info, timeout_seconds)
         if isinstance(answer, Refusal):
             return answer
-        if answer.status != httpx.codes.OK:
+        if answer.status != HTTPStatus.OK:
             return self._refusal(answer, ())
         try:
             return orjson.loads(answer.body)
@@ -103,35 +86,58 @@ class TeiClient:
             return None
 
     async def close(self) -> None:
-        await self._http.aclose()
+        if self._http:
+            await self._http.close()
+
+    def _session(self) -> aiohttp.ClientSession:
+        # It belongs to the event loop that it is made in.
+        if self._http is None:
+            self._http = aiohttp.ClientSession(
+                # Requests in flight are bounded by the gate, so that a query never waits for a bulk connection.
+                connector=aiohttp.TCPConnector(limit=0, ssl=_tls()),
+                headers=self._headers,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                read_bufsize=_READ_BYTES,
+                # The environment's proxy is meant for the internet; asked for localhost it answers 502 with a page.
+                trust_env=False,
+            )
+        return self._http
 
     async def _exchange(
         self, method: str, url: str, timeout_seconds: float, rows: Sequence[bytes] = ()
     ) -> _Answer | Refusal:
         # A row over the model's limit is cut by the server, whatever its own default (which changed in 1.9).
-        content = b"".join((_HEAD, b",".join(rows), _TAIL)) if rows else None
-        headers = {"Content-Type": "application/json"} if rows else None
+        content = io.BytesIO(b"".join((_HEAD, b",".join(rows), _TAIL))) if rows else None
         try:
-            # httpx times each read; a body that drips would never end.
-            async with asyncio.timeout(timeout_seconds):
-                async with self._http.stream(method, url, content=content, headers=headers) as response:
-                    body = bytearray()
-                    async for piece in response.aiter_bytes():
-                        body += piece
-                        if len(body) > _MOST_ANSWER_BYTES:
-                            return Refusal(Kind.UPSTREAM, "broken", "an answer of more than 64 MB")
-                return _Answer(response.status_code, response.headers, bytes(body))
+            async with (
+                asyncio.timeout(timeout_seconds),
+                self._session().request(
+                    method,
+                    URL(url, encoded=True),
+                    data=content,
+                    headers={"Content-Type": "application/json"} if rows else None,
+                    # A redirect would carry passages, and maybe the key, to a host that nobody configured.
+                    allow_redirects=False,
+                ) as response,
+            ):
+                body = bytearray()
+                async for piece in response.content.iter_any():
+                    body += piece
+                    if len(body) > _MOST_ANSWER_BYTES:
+                        return Refusal(Kind.UPSTREAM, "broken", "an answer of more than 64 MB")
+                return _Answer(response.status, response.headers, bytes(body))
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            return Refusal(Kind.UPSTREAM, "connect", f"cannot connect ({_words(error)})")
         except TimeoutError:
             return Refusal(Kind.TIMEOUT, "timeout", f"no whole answer within {timeout_seconds:g} s")
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            return Refusal(Kind.UPSTREAM, "connect", f"cannot connect ({_words(error)})")
-        except httpx.DecodingError:
-            return Refusal(Kind.UPSTREAM, "broken", "a body that cannot be decompressed")
-        except httpx.RequestError as error:
+        except aiohttp.ClientPayloadError:
+            return Refusal(Kind.UPSTREAM, "broken", "a body that is cut short or cannot be decompressed")
+        except (aiohttp.ClientError, ConnectionError) as error:
             return Refusal(Kind.UPSTREAM, "reset", f"connection broken ({type(error).__name__})")
 
     def _read(self, answer: _Answer, rows: Sequence[bytes], seconds: float) -> Rows | Refusal:
-        if answer.status != httpx.codes.OK:
+        if answer.status != HTTPStatus.OK:
             return self._refusal(answer, rows)
         vectors = read_rows(answer.body, len(rows), self._width)
         if isinstance(vectors, Rows):
@@ -161,5 +167,7 @@ def _milliseconds(header: str | None) -> float | None:
     return value / 1000 if 0 <= value < math.inf else None
 
 
-def _words(error: httpx.RequestError) -> str:
-    return str(error) or type(error).__name__
+def _words(error: aiohttp.ClientError) -> str:
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return f"no connection within {_CONNECT_SECONDS:g} s"
+    return (error.strerror if isinstance(error, aiohttp.ClientOSError) else None) or type(error).__name__

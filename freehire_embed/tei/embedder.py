@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    import httpx
     from pydantic import SecretStr
 
     from freehire_embed.domain import Vector
@@ -63,11 +62,10 @@ class TeiEmbedder:
         verify_model: bool = True,
         rows_per_request: int = 32,
         patience: Patience | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         """`adaptive` finds the concurrency, `concurrency` at most, that keeps the server busy and no queue at it.
 
-        `patience` is the retry policy; `transport` replaces the network, for tests.
+        `patience` is the retry policy.
         """
         self._profile = profile
         self._warmup_seconds = warmup_seconds
@@ -80,7 +78,6 @@ class TeiEmbedder:
             width=profile.width,
             token_limit=profile.token_limit,
             tally=self._tally,
-            transport=transport,
         )
         self._probe = Probe(self._client, profile, self._patience, self._tally, attempt_timeout_seconds)
         self._gate = Gate(concurrency, adaptive=adaptive)

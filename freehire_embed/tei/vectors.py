@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
+import simdjson
 
 from freehire_embed.tei.answers import Kind, Refusal
 
@@ -40,6 +41,9 @@ def read_rows(body: bytes, count: int, width: int) -> Rows | Refusal:
 
     Takes a bare array of arrays and `{"embeddings": [...]}`.
     """
+    matrix = _flawless(body, count, width)
+    if matrix is not None:
+        return Rows(list(matrix), {}, frozenset())
     try:
         answer = _load(body)
     except (ValueError, RecursionError):
@@ -50,10 +54,31 @@ def read_rows(body: bytes, count: int, width: int) -> Rows | Refusal:
         return Refusal(Kind.UPSTREAM, "broken", "200 with JSON that is no list of vectors")
     if len(rows) != count:
         return Refusal(Kind.COUNT, "count", f"200 with {len(rows)} vectors for {count} rows")
-    matrix = _matrix(rows, width) if _only_numbers(body) else None
-    if matrix is not None and _norms_are_one(matrix).all():
-        return Rows(list(matrix), {}, frozenset())
     return _row_by_row(rows, width)
+
+
+def _flawless(body: bytes, count: int, width: int) -> Vector | None:
+    """The vectors (count, width) when nothing is wrong with any; None = look closer.
+
+    Nearly all answers end here. The numbers go from the text into one buffer: no Python object is made of each,
+    which takes a third of the time.
+    """
+    try:
+        answer = simdjson.Parser().parse(body)
+        rows = answer["embeddings"] if isinstance(answer, simdjson.Object) else answer
+        if not isinstance(rows, simdjson.Array) or len(rows) != count:
+            return None
+        if not all(isinstance(row, simdjson.Array) and len(row) == width for row in rows):
+            return None
+        # Takes numbers only, but those of arrays within a row as well.
+        numbers = np.frombuffer(rows.as_buffer(of_type="d"), dtype=np.float64)
+    except (ValueError, TypeError, KeyError, RuntimeError):
+        return None
+    if numbers.size != count * width or body.count(b"[") != count + 1:
+        return None
+    with np.errstate(over="ignore"):
+        matrix = numbers.astype(np.float32).reshape(count, width)
+    return matrix if _norms_are_one(matrix).all() else None
 
 
 def _load(body: bytes) -> Any:
@@ -62,11 +87,6 @@ def _load(body: bytes) -> Any:
     except orjson.JSONDecodeError:
         # NaN and Infinity are no JSON, but some servers write them; the rows around them are good.
         return json.loads(body, parse_constant=lambda _: None)
-
-
-def _only_numbers(body: bytes) -> bool:
-    """True when no string, null, true, false or NaN can be in the body; numpy would take some for numbers."""
-    return not any(sign in body for sign in (b'"', b"u", b"a"))
 
 
 def _matrix(rows: list[Any], width: int) -> Vector | None:
