@@ -124,6 +124,18 @@ def test_a_run_in_a_log_tells_one_plain_line_a_wave_and_a_summary(
     assert "enqueued 6 missing; claimed 6 in 2 waves: 6 indexed" in result.stdout
 
 
+def test_a_run_reports_the_concurrency_it_may_use_and_the_requests_it_had_in_flight(
+    deployed: dict[str, str], sql: psycopg.Connection
+) -> None:
+    idle = answer({**deployed, "EMBED_ADAPTIVE": "false"}, "run", "--concurrency", "3")
+    assert (idle["concurrency"], idle["in_flight_mean"], idle["in_flight_peak"]) == (3, 0, 0)
+    add_posting(sql)
+    alone = answer({**deployed, "EMBED_ADAPTIVE": "false"}, "run", "--concurrency", "3")
+    assert (alone["concurrency"], alone["in_flight_mean"], alone["in_flight_peak"]) == (3, 1, 1)
+    add_posting(sql)
+    assert "requests in flight 1.0 on average, 1 at most" in cli(deployed, "run").stdout
+
+
 def test_a_poisoned_posting_fails_the_run_after_the_others_are_committed(
     deployed: dict[str, str], tei: FaultyTei, sql: psycopg.Connection
 ) -> None:

@@ -96,7 +96,10 @@ def test_a_wave_tells_what_an_operator_looks_for(
     queued = metadata(result, "enqueue")[0]
     assert (queued["identity"], queued["missing"], queued["waves"]) == (OLD, 5, 2)
     assert [wave["indexed"] for wave in metadata(result, "commit")] == [4, 1]
-    assert all(wave["vectors_per_second"] > 0 and wave["retries"] == {} for wave in metadata(result, "embed"))
+    embedding = metadata(result, "embed")
+    assert all(wave["vectors_per_second"] > 0 and wave["retries"] == {} for wave in embedding)
+    seen = [(wave["concurrency"], wave["in_flight_mean"], wave["in_flight_peak"]) for wave in embedding]
+    assert seen == [(1, 1.0, 1)] * 2
     assert instance.get_run_by_id(result.run_id).tags[DONE_TAG] == "5"
 
 

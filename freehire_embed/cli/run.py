@@ -131,6 +131,9 @@ def _counters(work: Run, report: RunReport) -> dict[str, Any]:
         "reused": total.reused,
         "embedded": total.embedded,
         "requests": stats.requests,
+        "concurrency": stats.concurrency,
+        "in_flight_mean": round(stats.in_flight_mean, 2),
+        "in_flight_peak": stats.in_flight_peak,
         "retries": dict(stats.retries),
         "truncated": stats.truncated,
         "over_limit": dict(total.over_limit),
@@ -149,6 +152,8 @@ def _summary(work: Run, report: RunReport, code: int, reason: str) -> str:
     ]
     if counters["no_text"]:
         parts.append(f"{counters['no_text']} postings without text")
+    if peak := counters["in_flight_peak"]:
+        parts.append(f"requests in flight {counters['in_flight_mean']:.1f} on average, {peak} at most")
     if counters["retries"]:
         parts.append(
             f"retries {', '.join(f'{count} x {cause}' for cause, count in counters['retries'].items())}"

@@ -151,7 +151,7 @@ def _window(context: dg.OpExecutionContext) -> Window | None:
 
 
 def _requests(before: TeiStats, after: TeiStats) -> dict[str, Any]:
-    """What the client did for one wave."""
+    """What the client did for one wave; concurrency, requests in flight and latency are those of the run so far."""
     rows = after.rows - before.rows
     retries = Counter(after.retries) - Counter(before.retries)
     return {
@@ -160,6 +160,9 @@ def _requests(before: TeiStats, after: TeiStats) -> dict[str, Any]:
         "splits": after.splits - before.splits,
         "retry_after_seconds": after.retry_after_seconds - before.retry_after_seconds,
         "tokens": after.tokens - before.tokens,
+        "concurrency": after.concurrency,
+        "in_flight_mean": round(after.in_flight_mean, 2),
+        "in_flight_peak": after.in_flight_peak,
         "truncated_share": (after.truncated - before.truncated) / rows if rows else 0.0,
         "latency_p50_seconds": after.latency_p50_seconds,
         "latency_p95_seconds": after.latency_p95_seconds,
