@@ -216,3 +216,22 @@ def test_a_long_queue_gets_unequal_lanes_and_one_run_ahead() -> None:
         LaneRequest("3", 52),
     ]
     assert plan_lanes(settings, 700_000, ["3", "2", "1"]) == [LaneRequest("1", 100)]
+
+
+def test_a_new_desk_measures_the_coverage_at_once_and_then_every_half_hour(
+    instance: dg.DagsterInstance,
+) -> None:
+    coverage = dg.AssetKey("semantic_coverage")
+    cursor = None
+    for minute, materialized, wanted in ((1, False, 1), (2, True, 0), (31, False, 1), (32, True, 0)):
+        if materialized:
+            instance.report_runless_asset_event(dg.AssetMaterialization(coverage))
+        result = dg.evaluate_automation_conditions(
+            defs,
+            instance,
+            dg.AssetSelection.assets(coverage),
+            evaluation_time=datetime(2026, 1, 1, 12, minute, tzinfo=UTC),
+            cursor=cursor,
+        )
+        assert (minute, result.get_num_requested(coverage)) == (minute, wanted)
+        cursor = result.cursor

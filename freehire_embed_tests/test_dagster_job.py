@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -10,7 +11,8 @@ import pytest
 from freehire_embed.definitions import defs
 from freehire_embed.drill import tei_faults
 from freehire_embed.drill.faulty_tei import FaultyTei
-from freehire_embed.orchestration.ops import DONE_TAG, MODEL_TAG
+from freehire_embed.orchestration.lane import Lane
+from freehire_embed.orchestration.ops import DONE_TAG, LEFT_TAG, MODEL_TAG
 from freehire_embed_tests.catalogue import add_posting, chunk_indexes, count, stamp
 from freehire_embed_tests.conftest import WIDTH
 from freehire_embed_tests.deployment import NEW, OLD, SERVED, environment
@@ -103,6 +105,21 @@ def test_a_wave_tells_what_an_operator_looks_for(
     assert instance.get_run_by_id(result.run_id).tags[DONE_TAG] == "5"
 
 
+def test_the_last_words_of_a_run_are_what_it_came_to(
+    instance: dg.DagsterInstance, sql: psycopg.Connection, tei: FaultyTei
+) -> None:
+    tei.fail(tei_faults.status(422), marker="POISON")
+    for description in ("<p>one</p>", "<p>two</p>", "POISON"):
+        add_posting(sql, description=description)
+
+    result = run_job(instance)
+
+    messages = [
+        entry.user_message for entry in instance.all_logs(result.run_id) if not entry.is_dagster_event
+    ]
+    assert re.fullmatch(r"1 waves in \d+ s: 1 failed, 2 indexed", messages[-1])
+
+
 def test_an_empty_queue_is_a_clean_run_of_no_waves(instance: dg.DagsterInstance) -> None:
     result = run_job(instance)
 
@@ -111,8 +128,11 @@ def test_an_empty_queue_is_a_clean_run_of_no_waves(instance: dg.DagsterInstance)
 
 
 def test_slots_that_find_nothing_to_claim_are_skipped(
-    instance: dg.DagsterInstance, sql: psycopg.Connection, tei: FaultyTei
+    instance: dg.DagsterInstance, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # after its wave, and once more when there is nothing left for it
+    left = iter(["8 until Mon 12:00 UTC", "0"])
+    monkeypatch.setattr(Lane, "left", lambda _: next(left))
     add_posting(sql)
     for _ in range(8):
         add_posting(sql, is_tech=False, semantic_embedded_model=OLD)
@@ -130,6 +150,7 @@ def test_slots_that_find_nothing_to_claim_are_skipped(
     assert result.success
     assert len(metadata(result, "commit")) == 1
     assert len([event for event in result.all_events if event.event_type_value == "STEP_SKIPPED"]) > 0
+    assert instance.get_run_by_id(result.run_id).tags[LEFT_TAG] == "0"
 
 
 def test_a_bad_posting_fails_the_run_after_all_others_are_committed(

@@ -1,6 +1,7 @@
 """A lane: one Dagster run working wave after wave, and what its ops share while it lasts."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +19,6 @@ from freehire_embed.store.outbox import Window
 from freehire_embed.store.runs import postings_per_hour
 from freehire_embed.waves import Wave
 
-# Postings that a wave brought to an end, be it a bad one.
 _ENDED = (Outcome.INDEXED, Outcome.REMOVED, Outcome.FAILED, Outcome.DEAD_LETTERED)
 # Half of the largest catalogue known, in one month; a bound for the count's sake.
 _MOST_ENTRIES = 1_000_000
@@ -38,7 +38,7 @@ class Lane:
     over: str | None = None
     """Why nothing more is claimed; None while the lane is open."""
     waves: int = 0
-    ended: int = 0
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
     _outlook: Outlook = field(default_factory=Outlook)
     embedder: EmbedOnce = field(init=False)
     _started: float = field(init=False)
@@ -94,9 +94,19 @@ class Lane:
         """Counts a finished wave, and ends the lane when its halt says that the next one would not fare better."""
         note(self.run, report)
         self.waves += 1
-        self.ended += sum(report.outcomes[outcome] for outcome in _ENDED)
+        self.outcomes += report.outcomes
         if self._outlook.is_bleak_after(report) and report.halt:
             self.over = report.halt.reason
+
+    @property
+    def ended(self) -> int:
+        """Postings that came to an end, be it a bad one."""
+        return sum(self.outcomes[outcome] for outcome in _ENDED)
+
+    def summary(self) -> str:
+        """What the run came to, and why it claimed no more."""
+        told = f"{self.waves} waves in {self.clock() - self._started:.0f} s: {spoken(self.outcomes)}"
+        return f"{told}; {self.over}" if self.over else told
 
     def left(self) -> str:
         """What is still to be claimed, and until when at the measured rate of all lanes together."""
@@ -116,3 +126,8 @@ class Lane:
             return f"{left:,}"
         finish = datetime.now(UTC) + timedelta(hours=left / rate)
         return f"{left:,} until {finish:%a %H:%M} UTC"
+
+
+def spoken(outcomes: Counter[Outcome]) -> str:
+    """The counts in words, for a line of a log."""
+    return ", ".join(f"{count:,} {outcome.value}" for outcome, count in sorted(outcomes.items())) or "nothing"

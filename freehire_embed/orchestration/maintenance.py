@@ -89,5 +89,6 @@ prune_runs_schedule = dg.ScheduleDefinition(
     name="prune_runs_schedule",
     job=prune_runs_job,
     cron_schedule="41 4 * * *",
+    description="Deletes old runs with their events and logs, once a day.",
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )

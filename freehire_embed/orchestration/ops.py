@@ -10,6 +10,7 @@ import dagster as dg
 
 from freehire_embed import stages
 from freehire_embed.orchestration.failures import explained, failure_of
+from freehire_embed.orchestration.lane import spoken
 from freehire_embed.orchestration.resources import Drain, LaneHolder
 from freehire_embed.store.outbox import Window
 from freehire_embed.tei import TeiStats
@@ -51,10 +52,14 @@ def enqueue(
 def claim(context: dg.OpExecutionContext, lane: LaneHolder, slot: int) -> Iterator[dg.Output[Wave]]:
     """Leases the slot's wave only now, so that a lane holds no more than one. Nothing to claim skips the slot."""
     opened = lane.current
+    open_before = opened.over is None
     with explained(), opened.ended_by_fault():
         wave = opened.next_wave()
     if wave is None:
         context.log.info(f"slot {slot + 1} stays empty: {opened.over}")
+        if open_before and opened.ended:
+            # what the last wave left may have been done by other lanes since
+            context.instance.add_run_tags(context.run_id, {LEFT_TAG: opened.left()})
         return
     tried_before = sum(claim.attempts > 0 for claim in wave.claims)
     closed = sum(claim.closed for claim in wave.claims)
@@ -119,7 +124,7 @@ def commit(
         opened.settle(report)
         left = opened.left()
     counts = {outcome.value: count for outcome, count in sorted(report.outcomes.items())}
-    context.log.info(f"wave {opened.waves}: {_spoken(counts)}; {opened.ended:,} done, left {left}")
+    context.log.info(f"wave {opened.waves}: {spoken(report.outcomes)}; {opened.ended:,} done, left {left}")
     if opened.ended:
         context.instance.add_run_tags(context.run_id, {DONE_TAG: f"{opened.ended:,}", LEFT_TAG: left})
     metadata: dict[str, Any] = {
@@ -167,7 +172,3 @@ def _requests(before: TeiStats, after: TeiStats) -> dict[str, Any]:
         "latency_p50_seconds": after.latency_p50_seconds,
         "latency_p95_seconds": after.latency_p95_seconds,
     }
-
-
-def _spoken(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {outcome}" for outcome, count in counts.items()) or "nothing"

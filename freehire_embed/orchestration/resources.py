@@ -91,13 +91,13 @@ class Drain(dg.Config):
     model: str = Field(
         default="",
         description="Embedder identity, for example intfloat/multilingual-e5-base-chunked-v1. A new one makes the "
-        "whole catalogue stale. Empty = EMBED_MODEL, or the target without it.",
+        "whole catalogue stale, and the live runs work it off, too. Empty = EMBED_MODEL, or the target without it.",
     )
     embed_url: str = Field(
         default="", description="TEI endpoint or root for this run. Empty = that of the resource `tei`."
     )
     concurrency: int | None = Field(
-        default=None, ge=1, description="Requests in flight. Absent = EMBED_CONCURRENCY."
+        default=None, ge=1, description="Requests in flight, at most. Absent = EMBED_CONCURRENCY."
     )
     max_waves: int | None = Field(
         default=None,
@@ -125,9 +125,12 @@ class LaneHolder(dg.ConfigurableResource):  # type: ignore[type-arg]
     _lane: Lane | None = PrivateAttr(default=None)
 
     @contextmanager
-    def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator["LaneHolder"]:  # noqa: ARG002
+    def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator["LaneHolder"]:
         with ExitStack() as self._stack:
             yield self
+            # the last line of the run's events, where an operator looks first
+            if self._lane and context.log:
+                context.log.info(self._lane.summary())
 
     def open(self, run_id: str, drain: Drain, model: str, window: Window | None) -> Lane:
         """Settles the identity and proves the server before anything is written; raises like `open_run`."""
