@@ -124,12 +124,33 @@ def test_bytes_are_read_as_utf8_and_broken_ones_replaced() -> None:
     assert html_to_text(b"<p>Zo\xff</p>") == "Zo�"
 
 
-def test_a_source_that_lxml_refuses_is_read_by_the_other_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(**_: object) -> None:
-        raise etree.ParserError("refused")
+class EndsBadly:
+    """A parser that takes a source and raises when asked for its text."""
 
-    monkeypatch.setattr(plain.etree, "HTMLParser", refuse)
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+        self._parser = plain._new_parser()
+
+    def feed(self, source: bytes) -> None:
+        self._parser.feed(source)
+
+    def close(self) -> None:
+        raise self._error
+
+
+def test_a_source_that_lxml_refuses_is_read_by_the_other_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain._idle, "parser", EndsBadly(etree.ParserError("refused")))
     assert html_to_text("<p>One<p>Two<script>no</script>") == "One\nTwo"
+    assert html_to_text("<p>next") == "next"
+
+
+def test_nothing_of_a_source_is_left_for_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert html_to_text("<div><script>the last <b>element is open") == ""
+    assert html_to_text("<p>next") == "next"
+    monkeypatch.setattr(plain._idle, "parser", EndsBadly(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        html_to_text("<p>interrupted")
+    assert html_to_text("<p>next") == "next"
 
 
 def test_markup_that_every_parser_refuses_still_gives_its_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,7 +97,7 @@ def repair_references(source: str) -> str:
 
     A reference to half a surrogate pair becomes that half.
     """
-    return _REFERENCE.sub(_usable_reference, source) if "&#" in source else source
+    return _REFERENCE.sub(_usable_reference, source) if "&" in source and "&#" in source else source
 
 
 def _usable_reference(reference: re.Match[str]) -> str:
