@@ -29,7 +29,7 @@ _WHEN = (
         & ~dg.AutomationCondition.in_progress()
         & ~dg.AutomationCondition.execution_failed()
     )
-).with_label("every 30 minutes, and at once while there is none")
+).with_label("every 30 min, or while missing")
 
 
 class Limits(dg.Config):
@@ -136,7 +136,7 @@ def _check_status(status: Status, idle: float | None, limits: Limits) -> Iterato
     yield _verdict(
         "no_dead_letters",
         status.dead <= limits.dead,
-        f"{status.dead} dead letters: `freehire-embed dead list` groups them by cause; remove it, then launch "
+        f"dead letters: {status.dead}; `freehire-embed dead list` groups them by cause: remove the cause, then launch "
         "requeue_dead_letters_job",
         dead=status.dead,
     )
