@@ -136,8 +136,8 @@ def _check_status(status: Status, idle: float | None, limits: Limits) -> Iterato
     yield _verdict(
         "no_dead_letters",
         status.dead <= limits.dead,
-        f"dead letters: {status.dead}; `freehire-embed dead list` groups them by cause: remove the cause, then launch "
-        "requeue_dead_letters_job",
+        f"dead letters: {status.dead}; `freehire-embed dead list` groups them by cause: remove the cause, then "
+        "launch requeue_dead_letters_job",
         dead=status.dead,
     )
     oldest = status.oldest_seconds / 3600
