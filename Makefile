@@ -9,13 +9,9 @@ export FREEHIRE_STATE ?= $(CURDIR)/.freehire
 demo: .venv/local
 	$(BIN)/freehire-embed demo
 
-# From a folder of its own: what Dagster writes beside its configuration does not belong into the checkout.
+# Without DAGSTER_HOME, Dagster speaks of a temporary history; it takes absolute paths only.
 ui: .venv/local
-	mkdir -p "$(FREEHIRE_STATE)/dagster-home"
-	ln -sf "$(CURDIR)/dagster.yaml" "$(FREEHIRE_STATE)/dagster-home/dagster.yaml"
-	export FREEHIRE_STATE="$$(cd "$(FREEHIRE_STATE)" && pwd)" && \
-	export DAGSTER_HOME="$${DAGSTER_HOME:-$$FREEHIRE_STATE/dagster-home}" && \
-	cd "$$DAGSTER_HOME" && exec "$(CURDIR)/$(BIN)/dagster" dev -w "$(CURDIR)/workspace.yaml"
+	export DAGSTER_HOME="$$(cd "$${DAGSTER_HOME:-.}" && pwd -P)" && exec $(BIN)/dagster dev -w workspace.yaml
 
 test: .venv/dev
 	$(BIN)/python -m pytest
@@ -45,3 +41,4 @@ check: .venv/dev
 
 clean:
 	rm -rf .venv .freehire
+	-rmdir .logs_queue logs 2>/dev/null

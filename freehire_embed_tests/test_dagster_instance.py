@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 import yaml
+from dagster._cli.utils import get_temporary_instance_for_cli
 from psycopg.conninfo import conninfo_to_dict
 
 from freehire_embed.orchestration.instance import PROJECT_DIR, open_instance
@@ -29,6 +32,25 @@ def test_the_default_instance_keeps_its_files_under_freehire_state(
         assert instance.get_runs() == []
         assert not instance.telemetry_enabled
     assert (tmp_path / "dagster" / "history" / "runs.db").exists()
+
+
+def test_dagster_dev_without_a_home_says_where_it_keeps_its_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.copy(PROJECT_DIR / "dagster.yaml", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FREEHIRE_STATE", "state")
+    with caplog.at_level("INFO", "dagster"), get_temporary_instance_for_cli("dagster dev"):
+        assert (tmp_path / "state" / "dagster" / "history" / "runs.db").exists()
+    assert caplog.messages[-1] == f"The history is kept all the same, in {tmp_path / 'state' / 'dagster'}"
+
+
+def test_dagster_dev_loads_the_same_location_with_and_without_the_workspace_file() -> None:
+    workspace = yaml.safe_load((PROJECT_DIR / "workspace.yaml").read_text())
+    project = tomllib.loads((PROJECT_DIR / "pyproject.toml").read_text())["tool"]["dg"]["project"]
+    location = workspace["load_from"][0]["python_module"]
+    assert project["code_location_name"] == location["location_name"]
+    assert f"{project['root_module']}.definitions" == location["module_name"]
 
 
 def test_a_deleted_run_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

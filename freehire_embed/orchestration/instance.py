@@ -1,5 +1,6 @@
 """Where Dagster keeps its history when it has no database server of its own."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,10 @@ from freehire_embed.settings import Settings
 
 PROJECT_DIR = Path(__file__).parents[2]
 """The checkout: dagster.yaml and workspace.yaml lie there."""
+
+_TEMPORARY_HOME = ".tmp_dagster_home_"
+# Dagster's own, as its messages are those of the command that was called.
+logger = logging.getLogger("dagster")
 
 
 class StateInstance(dg.DagsterInstance):
@@ -26,8 +31,12 @@ class StateInstance(dg.DagsterInstance):
         return {}
 
     @staticmethod
-    def config_defaults(base_dir: str) -> Any:  # noqa: ARG004 - Dagster passes DAGSTER_HOME
-        return InstanceRef.config_defaults(str(Settings.from_environment().state_dir / "dagster"))
+    def config_defaults(base_dir: str) -> Any:
+        history = Settings.from_environment().state_dir / "dagster"
+        # Without DAGSTER_HOME, `dagster dev` has just said that nothing will be kept.
+        if Path(base_dir).name.startswith(_TEMPORARY_HOME):
+            logger.info("The history is kept all the same, in %s", history)
+        return InstanceRef.config_defaults(str(history))
 
     def delete_run(self, run_id: str) -> None:
         """Dagster empties the database of a run's events and leaves its file, some 150 KB and more, for ever."""
