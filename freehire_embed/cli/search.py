@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,7 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from freehire_embed.cli.exits import CLEAN
-from freehire_embed.cli.options import Age, Text, json_option, opened, option, read_settings
+from freehire_embed.cli.options import (
+    Age,
+    Text,
+    identity_followed,
+    json_option,
+    opened,
+    option,
+    read_settings,
+)
 from freehire_embed.cli.output import note, posting_line, print_json
 from freehire_embed.local.defaults import with_embedder
 from freehire_embed.run import make_embedder, resolve_profile
@@ -25,8 +32,6 @@ if TYPE_CHECKING:
     from freehire_embed.settings import Settings
     from freehire_embed.store.database import Database
     from freehire_embed.store.search import Explanation, Hit
-
-logger = logging.getLogger(__name__)
 
 
 class Since(click.ParamType[datetime]):
@@ -112,9 +117,7 @@ def ask(settings: Settings, database: Database, text: str, timeout_seconds: floa
     """
     if target(database) is None:
         return None
-    profile = resolve_profile(replace(settings, model=None), database)
-    if settings.model and settings.model != profile.identity:
-        logger.warning("EMBED_MODEL is %s; searching the target %s", settings.model, profile.identity)
+    profile = resolve_profile(replace(settings, model=identity_followed(settings, database)), database)
     reference = check_usable(database, profile)
     with make_embedder(replace(settings, warmup_seconds=0), profile) as embedder:
         embedder.preflight(reference)
