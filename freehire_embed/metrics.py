@@ -20,7 +20,6 @@ def exposition(status: Status, totals: Totals) -> str:
         ("postings_eligible", "Open, canonical, tech and public postings.", coverage.eligible),
         ("postings_covered", "Eligible postings whose vectors are current.", coverage.covered),
         ("postings_stale", "Eligible postings without current vectors.", coverage.stale),
-        ("postings_no_text", "Covered postings that have no text.", coverage.no_text),
     )
     if status.rate_per_hour is not None:
         text = "Measured over the last hour, all runs together; absent while there is too little to measure."

@@ -60,11 +60,11 @@ def metrics() -> int:
     """\b
     Example: freehire-embed metrics > /var/lib/node_exporter/freehire_embed.prom
 
-    The figures of `status` as Prometheus text, for a textfile collector.
+    The figures of `status`, but for the postings without text, as Prometheus text for a textfile collector.
     """
     with opened(read_settings()) as (settings, database):
         model = identity_followed(settings, database)
-        state = measure_status(database, model, settings.lease_seconds)
+        state = measure_status(database, model, settings.lease_seconds, no_text=False)
         click.echo(exposition(state, measure_totals(database)), nl=False)
     return CLEAN
 
