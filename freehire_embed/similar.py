@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from freehire_embed.store import vector_index
 from freehire_embed.store.coverage import measure_coverage
 from freehire_embed.store.similar import (
     KEPT,
@@ -33,6 +34,8 @@ REFRESH_DAYS = 7
 """A list this old is computed again, for the sake of postings that came since."""
 LEAST_COVERED = 0.8
 """Share of eligible postings with current vectors below which lists would be poorer than those they replace."""
+MOST_UNINDEXED = 20_000
+"""Vectors that may be compared one by one: 0.05 s a chunk, where the index takes a few milliseconds."""
 BATCH = 50
 """Postings a batch: about 100 probes, well below a second of one transaction."""
 _SLICE = 10_000
@@ -73,7 +76,7 @@ def refresh(
     """Computes what is due under the target `model`, for at most about `seconds`.
 
     `on_batch` is told how many postings are done. In a model change it waits until most of the catalogue has the
-    new vectors; until then the lists stay as they are. Raises DatabaseFault.
+    new vectors, and while the vector index is dropped; until then the lists stay as they are. Raises DatabaseFault.
     """
     started = time.monotonic()
     coverage = measure_coverage(database, model)
@@ -82,6 +85,10 @@ def refresh(
             f"{coverage.covered / coverage.eligible:.0%} of the postings have current vectors; "
             f"below {least_covered:.0%} lists would be poor"
         )
+        return SimilarReport(waiting=waiting, finished=False)
+    index = vector_index.look(database)
+    if not index.valid and index.rows > MOST_UNINDEXED:
+        waiting = f"{index.rows} vectors have no index to look in: run `freehire-embed index build`"
         return SimilarReport(waiting=waiting, finished=False)
     thin = _mark_all_thin(database, model)
     computed = short = lost = 0

@@ -9,6 +9,7 @@ import pytest
 from freehire_embed import similar
 from freehire_embed.queries import query
 from freehire_embed.similar import NotEmbedded, refresh, similar_to
+from freehire_embed.store import vector_index
 from freehire_embed.store.similar import KEPT, find_due, find_neighbours, store_neighbours
 from freehire_embed_tests.catalogue import MODEL, add_embedded, count, embedded, outbox
 
@@ -189,6 +190,20 @@ def test_lists_stay_as_they_are_while_most_of_the_catalogue_has_another_model(
     report = refresh(database, "new-model")
     assert "0% of the postings" in report.waiting
     assert not report.finished
+    assert neighbours(sql, source) == [other]
+
+
+def test_lists_wait_for_the_index_where_comparing_every_vector_would_take_too_long(
+    database: Database, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, other = add(sql, 0.0), add(sql, 0.1)
+    vector_index.drop(database)
+    monkeypatch.setattr(similar, "MOST_UNINDEXED", 1)
+    report = refresh(database, MODEL)
+    assert "index build" in report.waiting
+    assert neighbours(sql, source) is None
+    vector_index.build(database)
+    assert refresh(database, MODEL).waiting == ""
     assert neighbours(sql, source) == [other]
 
 
