@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from benchmarks import catalogue, lanes, pipeline, queue, steering, text_speed, vectors, wave
+from benchmarks import catalogue, desk, lanes, pipeline, queue, steering, text_speed, vectors, wave
 from benchmarks.figures import SMALL, Figure, Sizes, machine, resized
 from benchmarks.scratch import scratch
 
@@ -33,6 +33,7 @@ PARTS: Mapping[str, Part] = {
     "memory": pipeline.memory,
     "steering": steering.run,
     "lanes": lanes.run,
+    "desk": desk.run,
     "vectors": vectors.run,
 }
 

@@ -1,7 +1,8 @@
 """A server that costs next to nothing: answers are made beforehand, a device can be pretended.
 
 Run as a process, so that its work is not the client's: the first line printed is its URL. GET /stats tells
-seconds since the first request, when the last answer was ready, and rows.
+the seconds from the first request (a probe is none) to the last answer, the rows, and the longest time without
+work in between.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class _Device:
         self._free_at = 0.0
         self.first = self.last = 0.0
         self.rows = 0
+        self.longest_gap = 0.0
 
     def take(self, rows: int) -> tuple[float, float]:
         """Seconds until the answer is ready, and how many of them are waiting."""
@@ -47,7 +49,9 @@ class _Device:
         return self._free_at - now, starts - now
 
     def tell(self) -> bytes:
-        return orjson.dumps({"seconds": self.last - self.first, "rows": self.rows})
+        return orjson.dumps(
+            {"seconds": self.last - self.first, "rows": self.rows, "longest_gap": self.longest_gap}
+        )
 
 
 class _Exchange(asyncio.Protocol):

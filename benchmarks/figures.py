@@ -35,6 +35,8 @@ class Sizes:
     """Postings of a whole run at full speed; slower servers get fewer."""
     flat: int = 500_000
     """Postings of the run whose memory has to stay flat."""
+    desk: int = 20_000
+    """Postings of a backlog that the depth sensor works."""
     indexed: int = 150_000
     """Vectors in the HNSW index."""
     seconds: float = 20.0
@@ -54,6 +56,7 @@ SMALL = Sizes(
     wave=100,
     run=600,
     flat=2_000,
+    desk=400,
     indexed=3_000,
     seconds=2.0,
     small=True,
