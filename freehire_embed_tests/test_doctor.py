@@ -17,6 +17,7 @@ from dagster._core.scheduler.instigation import (
 
 from freehire_embed.doctor import Check, diagnose
 from freehire_embed.drill.faulty_tei import FaultyTei
+from freehire_embed.orchestration.instance import PROJECT_DIR
 from freehire_embed.settings import Settings
 from freehire_embed_tests.conftest import WIDTH
 from freehire_embed_tests.deployment import NEW, OLD, SERVED, environment
@@ -57,6 +58,7 @@ def test_a_healthy_deployment_passes_every_check(deployed: dict[str, str]) -> No
         "migrations",
         "identity",
         "indexes",
+        "storage",
         "privileges",
         "snapshots",
         "server",
@@ -158,6 +160,15 @@ def test_missing_and_invalid_indexes_are_wrong(deployed: dict[str, str], sql: ps
     assert "invalid" in wrong(deployed)["indexes"].found
 
 
+def test_vectors_out_of_line_are_told_and_not_wrong(
+    deployed: dict[str, str], sql: psycopg.Connection
+) -> None:
+    sql.execute("alter table job_semantic_chunks alter embedding set storage external")
+    assert wrong(deployed) == {}
+    (storage,) = [check for check in checks(deployed) if check.name == "storage"]
+    assert "out of line" in storage.found
+
+
 def test_an_old_transaction_is_wrong(
     deployed: dict[str, str], sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,6 +212,27 @@ def test_a_schedule_that_is_off_and_a_daemon_that_is_gone_are_wrong_where_dagste
         instance.add_instigator_state(switched_off)
     failing = [check.found for check in checks({**deployed, "DAGSTER_HOME": str(tmp_path)}) if not check.ok]
     assert failing == ["embed_schedule is switched off", "the daemon was never seen"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "found"),
+    [
+        ({"DAGSTER_HOME": "no/such/folder"}, "must be an absolute path"),
+        ({"DAGSTER_POSTGRES_URL": "postgresql://u:hunter2@127.0.0.1:9/d"}, "does not name the driver"),
+        ({"DAGSTER_POSTGRES_URL": "postgresql+psycopg2://u:hunter2@127.0.0.1:9/d"}, "Connection refused"),
+        ({}, "DAGSTER_POSTGRES_URL"),
+    ],
+)
+def test_a_history_that_cannot_be_opened_is_wrong_and_the_rest_is_still_looked_at(
+    deployed: dict[str, str], monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], found: str
+) -> None:
+    variables = {"DAGSTER_HOME": str(PROJECT_DIR / "deploy" / "postgres"), **variables}
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    failing = wrong({**deployed, **variables})
+    assert failing.keys() == {"dagster"}
+    assert found in failing["dagster"].found
+    assert "hunter2" not in failing["dagster"].found
 
 
 def test_without_a_dagster_instance_nothing_is_said_of_it(deployed: dict[str, str]) -> None:

@@ -42,6 +42,11 @@ def broken_indexes(database: Database, names: Iterable[str]) -> dict[str, bool]:
     return {row.name: row.missing for row in database.rows("doctor_indexes", {"names": list(names)})}
 
 
+def vectors_in_rows(database: Database) -> bool:
+    """Whether the vectors are stored PLAIN. Their table has to be there."""
+    return bool(database.rows("doctor_storage")[0].plain)
+
+
 def lacking_privileges(database: Database) -> list[str]:
     """Rights that a run needs and the current role does not have. The tables have to be there."""
     return [row.lacking for row in database.rows("doctor_privileges")]
