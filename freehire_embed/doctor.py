@@ -129,7 +129,7 @@ def _automation(settings: Settings, environment: Mapping[str, str]) -> Iterator[
     try:
         automation = inspect_automation()
     except InstanceUnreadable as error:
-        fix = "correct DAGSTER_HOME or its dagster.yaml, or start the database that this names"
+        fix = "correct DAGSTER_HOME, its dagster.yaml or DAGSTER_POSTGRES_URL, or start the database named there"
         yield Check("dagster", False, f"the instance cannot be opened: {error}", fix)
         return
     for name in automation.stopped:

@@ -25,7 +25,8 @@ def drain() -> None:
 embed_job = drain.to_job(
     name="embed_job",
     description="Queues postings whose vectors are missing or stale, and works them wave after wave.",
-    tags={**_TAGS, LANE_TAG: "ad hoc"},
+    # seconds; twice the hour after which a lane begins no wave. Said here, as not every dagster.yaml is ours
+    tags={**_TAGS, LANE_TAG: "ad hoc", "dagster/max_runtime": "7200"},
     executor_def=dg.in_process_executor,
 )
 
