@@ -13,14 +13,14 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
+from freehire_embed.drill.faulty_tei import FaultyTei
 from freehire_embed.local import postgres
 from freehire_embed.migrate import migrate
 from freehire_embed.store.database import Database
+from freehire_embed_tests.deployment import SERVED, WIDTH, environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-WIDTH = 8  # narrow vectors keep the tests fast; nothing in the pipeline depends on the width
 
 
 def _in(server: str, name: str) -> str:
@@ -86,3 +86,17 @@ def sql(database_url: str) -> Iterator[psycopg.Connection]:
     """A plain connection for arranging and looking, apart from the code under test."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         yield connection
+
+
+@pytest.fixture
+def tei() -> Iterator[FaultyTei]:
+    """A server of the deployment's model."""
+    with FaultyTei(width=WIDTH, model_id=SERVED) as running:
+        yield running
+
+
+@pytest.fixture
+def deployed_here(database_url: str, tei: FaultyTei, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process has the environment of the deployment."""
+    for variable, value in environment(database_url, tei.url, tmp_path).items():
+        monkeypatch.setenv(variable, value)

@@ -21,10 +21,9 @@ from freehire_embed.drill.faulty_tei import FaultyTei
 from freehire_embed.store.faults import DatabaseDown
 from freehire_embed_tests.catalogue import add_posting, count
 from freehire_embed_tests.conftest import WIDTH
-from freehire_embed_tests.deployment import NEW, OLD, SERVED, environment
+from freehire_embed_tests.deployment import NEW, OLD, environment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     import psycopg
@@ -32,12 +31,6 @@ if TYPE_CHECKING:
     Finished = subprocess.CompletedProcess[str]
 
 _KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH")
-
-
-@pytest.fixture
-def tei() -> Iterator[FaultyTei]:
-    with FaultyTei(width=WIDTH, model_id=SERVED) as server:
-        yield server
 
 
 @pytest.fixture

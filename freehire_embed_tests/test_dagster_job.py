@@ -14,26 +14,14 @@ from freehire_embed.drill.faulty_tei import FaultyTei
 from freehire_embed.orchestration.lane import Lane
 from freehire_embed.orchestration.ops import DONE_TAG, LEFT_TAG, MODEL_TAG
 from freehire_embed_tests.catalogue import add_posting, chunk_indexes, count, stamp
-from freehire_embed_tests.conftest import WIDTH
-from freehire_embed_tests.deployment import NEW, OLD, SERVED, environment
+from freehire_embed_tests.deployment import NEW, OLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     import psycopg
 
-
-@pytest.fixture
-def tei() -> Iterator[FaultyTei]:
-    with FaultyTei(width=WIDTH, model_id=SERVED) as server:
-        yield server
-
-
-@pytest.fixture(autouse=True)
-def deployed(database_url: str, tei: FaultyTei, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable, value in environment(database_url, tei.url, tmp_path).items():
-        monkeypatch.setenv(variable, value)
+pytestmark = pytest.mark.usefixtures("deployed_here")
 
 
 @pytest.fixture

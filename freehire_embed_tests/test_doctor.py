@@ -20,17 +20,10 @@ from freehire_embed.drill.faulty_tei import FaultyTei
 from freehire_embed.orchestration.instance import PROJECT_DIR
 from freehire_embed.settings import Settings
 from freehire_embed_tests.conftest import WIDTH
-from freehire_embed_tests.deployment import NEW, OLD, SERVED, environment
+from freehire_embed_tests.deployment import NEW, OLD, environment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-
-@pytest.fixture
-def tei() -> Iterator[FaultyTei]:
-    with FaultyTei(width=WIDTH, model_id=SERVED) as server:
-        yield server
 
 
 @pytest.fixture
