@@ -1,0 +1,100 @@
+"""Whether a run that Dagster takes for running has a worker, asked of a real code server."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import dagster as dg
+import pytest
+from dagster._core.launcher import WorkerStatus
+from dagster._core.storage.tags import GRPC_INFO_TAG
+
+from freehire_embed.orchestration.launcher import UNREACHABLE_SECONDS, WatchedRunLauncher
+from freehire_embed_tests.dagster_server import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+class Clock:
+    """Seconds that pass when told to."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        number: int = probe.getsockname()[1]
+        return number
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test() as opened:
+        yield opened
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def launcher(instance: dg.DagsterInstance, clock: Clock) -> WatchedRunLauncher:
+    made = WatchedRunLauncher(clock=clock)
+    made.register_instance(instance)
+    return made
+
+
+@pytest.fixture
+def run(instance: dg.DagsterInstance, port: int) -> dg.DagsterRun:
+    """Taken for running, started by a code server at `port`."""
+    where = json.dumps({"host": "127.0.0.1", "port": port})
+    return instance.run_storage.add_run(
+        dg.DagsterRun(
+            "embed_job", run_id="a-run", status=dg.DagsterRunStatus.STARTED, tags={GRPC_INFO_TAG: where}
+        )
+    )
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_run_of_which_a_new_code_server_knows_nothing_has_no_worker(
+    launcher: WatchedRunLauncher, run: dg.DagsterRun, port: int, tmp_path: Path
+) -> None:
+    definitions = tmp_path / "empty.py"
+    definitions.write_text("import dagster\ndefs = dagster.Definitions()\n")
+    server = subprocess.Popen(
+        [sys.executable, "-m", "dagster", "api", "grpc", "--port", str(port), "-f", str(definitions)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(lambda: is_listening(port), "the code server")
+        assert launcher.check_run_worker_health(run).status == WorkerStatus.NOT_FOUND
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_a_code_server_that_does_not_answer_is_given_time_to_stop(
+    launcher: WatchedRunLauncher, run: dg.DagsterRun, clock: Clock
+) -> None:
+    assert launcher.check_run_worker_health(run).status == WorkerStatus.RUNNING
+    clock.now += UNREACHABLE_SECONDS - 1
+    assert launcher.check_run_worker_health(run).status == WorkerStatus.RUNNING
+    clock.now += 1
+    assert launcher.check_run_worker_health(run).status == WorkerStatus.NOT_FOUND
