@@ -10,6 +10,8 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from freehire_embed.domain import Embeddings
 
 if TYPE_CHECKING:
@@ -28,7 +30,9 @@ class EmbedOnce:
     def __init__(self, embedder: Embedder, remembered: int = _REMEMBERED) -> None:
         self._embedder = embedder
         self._most = remembered
-        self._vectors: OrderedDict[bytes, Vector] = OrderedDict()
+        self._places: OrderedDict[bytes, int] = OrderedDict()
+        # One block: thousands of vectors that come and go one by one would tear holes into the heap of a long run.
+        self._vectors: Vector | None = None
         self._lock = threading.Lock()
         self._drifted: Halt | None = None
 
@@ -41,8 +45,7 @@ class EmbedOnce:
         result = self._embedder.embed([passages[place] for place in places], timeout_seconds)
         for place, vector in zip(places, result.vectors, strict=True):
             vectors[place] = vector
-            if vector is not None:
-                self._remember(keys[place], vector)
+        self._remember({keys[place]: v for place in places if (v := vectors[place]) is not None})
         faults = {places[index]: reason for index, reason in result.faults.items()}
         return Embeddings(vectors, faults, result.halt)
 
@@ -54,13 +57,26 @@ class EmbedOnce:
 
     def _recall(self, keys: Sequence[bytes]) -> list[Vector | None]:
         with self._lock:
-            for key in keys:
-                if key in self._vectors:
-                    self._vectors.move_to_end(key)
-            return [self._vectors.get(key) for key in keys]
+            return [self._vector(key) for key in keys]
 
-    def _remember(self, key: bytes, vector: Vector) -> None:
+    def _vector(self, key: bytes) -> Vector | None:
+        place = self._places.get(key)
+        if place is None or self._vectors is None:
+            return None
+        self._places.move_to_end(key)
+        vector: Vector = self._vectors[
+            place
+        ].copy()  # the place may be another's before this wave is committed
+        return vector
+
+    def _remember(self, vectors: dict[bytes, Vector]) -> None:
         with self._lock:
-            self._vectors[key] = vector.copy()  # a row of an answer would keep all of it
-            if len(self._vectors) > self._most:
-                self._vectors.popitem(last=False)
+            for key, vector in vectors.items():
+                if self._vectors is None:
+                    self._vectors = np.empty((self._most, len(vector)), dtype=np.float32)
+                place = self._places.pop(key, None)
+                if place is None:
+                    full = len(self._places) == self._most
+                    place = self._places.popitem(last=False)[1] if full else len(self._places)
+                self._vectors[place] = vector
+                self._places[key] = place

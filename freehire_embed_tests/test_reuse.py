@@ -198,6 +198,14 @@ def test_only_so_many_are_remembered_and_the_latest_used_stay() -> None:
     assert inner.asked == [["a", "bb"], ["ccc"], ["bb"]]
 
 
+def test_a_vector_stays_what_it_was_when_its_place_is_given_to_another_text() -> None:
+    once = EmbedOnce(Counting(), remembered=1)
+    once.embed(["a"])
+    recalled = once.embed(["a"]).vectors[0]
+    once.embed(["bb"])
+    assert np.array_equal(recalled, vector(1))
+
+
 def test_a_server_that_drifted_is_not_trusted_again() -> None:
     inner = Counting()
     once = EmbedOnce(inner)
