@@ -41,7 +41,9 @@ class _Device:
     def take(self, rows: int) -> tuple[float, float]:
         """Seconds until the answer is ready, and how many of them are waiting."""
         now = time.monotonic()
-        self.first = self.first or now
+        if rows > 1:  # a probe is no work
+            self.longest_gap = max(self.longest_gap, now - self._free_at) if self.first else 0.0
+            self.first = self.first or now
         starts = max(now, self._free_at)
         self._free_at = starts + self._latency + (rows / self._rate if self._rate else 0)
         self.last = self._free_at
