@@ -17,6 +17,7 @@ import orjson
 from yarl import URL
 
 from freehire_embed.tei.answers import Kind, Refusal, read_refusal
+from freehire_embed.tei.connections import CleanConnector
 from freehire_embed.tei.vectors import Rows, read_rows
 from freehire_embed.tei.waiting import Waiting
 
@@ -94,7 +95,7 @@ class TeiClient:
         if self._http is None:
             self._http = aiohttp.ClientSession(
                 # Requests in flight are bounded by the gate, so that a query never waits for a bulk connection.
-                connector=aiohttp.TCPConnector(limit=0, ssl=_tls()),
+                connector=CleanConnector(limit=0, ssl=_tls()),
                 headers=self._headers,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
                 cookie_jar=aiohttp.DummyCookieJar(),
