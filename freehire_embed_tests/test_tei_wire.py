@@ -68,3 +68,23 @@ def test_an_answer_that_nobody_asked_for_is_not_taken_for_the_next_ones() -> Non
             asked.set()
             assert said.wait(10)
             np.testing.assert_allclose(vector, vector_for(text, TINY.width, TINY.served[0]), atol=1e-6)
+
+
+def test_the_headers_that_a_proxy_adds_may_be_many_and_long() -> None:
+    head = b"set-cookie: sso=%s\r\n" % (b"x" * 30_000) + b"".join(b"x-%d: y\r\n" % n for n in range(300))
+
+    def add(connection: socket.socket, inputs: list[str]) -> None:
+        connection.sendall(answer(inputs[0], head))
+
+    with speaking(add) as url, client(url, profile=TINY) as embedder:
+        assert embedder.embed(["one"]).halt is None
+
+
+def test_an_answer_that_is_no_http_is_called_so() -> None:
+    def mumble(connection: socket.socket, _inputs: list[str]) -> None:
+        connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+
+    with speaking(mumble) as url, client(url, profile=TINY) as embedder:
+        halt = embedder.embed(["one"]).halt
+    assert halt is not None
+    assert "no proper HTTP" in halt.reason

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 _CONNECT_SECONDS = 5.0
 _READ_BYTES = 1 << 20
 """Read ahead of an answer: one of 32 rows of width 768 (0.3 MB) arrives whole, however late we look."""
+_MOST_HEADER_BYTES = 65_536
+_MOST_HEADERS = 1000
+"""Proxies add cookies and policies; aiohttp would refuse more than 8 KB in one header, or 128 of them."""
 _MOST_ANSWER_BYTES = 64_000_000
 """32 rows of pgvector's widest vector (16,000) are 12 MB of JSON; what is far above that is no answer."""
 _HEAD, _TAIL = b'{"inputs":[', b'],"truncate":true}'
@@ -100,6 +103,8 @@ class TeiClient:
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 read_bufsize=_READ_BYTES,
+                max_field_size=_MOST_HEADER_BYTES,
+                max_headers=_MOST_HEADERS,
                 # The environment's proxy is meant for the internet; asked for localhost it answers 502 with a page.
                 trust_env=False,
             )
@@ -134,6 +139,8 @@ class TeiClient:
             return Refusal(Kind.TIMEOUT, "timeout", f"no whole answer within {timeout_seconds:g} s")
         except aiohttp.ClientPayloadError:
             return Refusal(Kind.UPSTREAM, "broken", "a body that is cut short or cannot be decompressed")
+        except aiohttp.ClientResponseError:
+            return Refusal(Kind.UPSTREAM, "broken", "an answer that is no proper HTTP")
         except (aiohttp.ClientError, ConnectionError) as error:
             return Refusal(Kind.UPSTREAM, "reset", f"connection broken ({type(error).__name__})")
 
