@@ -67,6 +67,8 @@ def test_info_lies_beside_the_url_which_is_posted_to_as_given(url: str, info_url
         "http://host:99999/embed",
         "http://host:port/embed",
         "http://[::1/embed",
+        "http://tei..internal/embed",
+        f"http://{'a' * 64}.internal/embed",
         "http://host/em bed",
         "http://host/embed\n",
         f"http://user:{SECRET}@host/embed",

@@ -30,6 +30,8 @@ class Endpoint:
         try:
             parts = urlsplit(url)
             host, _ = parts.hostname, parts.port
+            # The resolver encodes it so, and fails with an error of its own where it cannot.
+            (host or "").encode("idna")
         except ValueError:
             raise SettingsError("EMBED_URL: its host or port cannot be read") from None
         if "@" in parts.netloc:
