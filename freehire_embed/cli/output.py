@@ -24,7 +24,7 @@ terminal = Console(stderr=True)
 
 
 def configure_logging() -> None:
-    """Our own messages from INFO, those of libraries from WARNING: httpx tells of every request."""
+    """Our own messages from INFO, those of libraries from WARNING."""
     if terminal.is_terminal:
         logging.basicConfig(
             format="%(message)s", handlers=[RichHandler(console=terminal, show_time=False, show_path=False)]
