@@ -64,9 +64,8 @@ class EmbedOnce:
         if place is None or self._vectors is None:
             return None
         self._places.move_to_end(key)
-        vector: Vector = self._vectors[
-            place
-        ].copy()  # the place may be another's before this wave is committed
+        # A copy: the place may be another's before this wave is committed.
+        vector: Vector = self._vectors[place].copy()
         return vector
 
     def _remember(self, vectors: dict[bytes, Vector]) -> None:

@@ -10,9 +10,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import dagster as dg
 import pytest
 
 from freehire_embed.drill.faulty_tei import FaultyTei
+from freehire_embed.orchestration.instance import open_instance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +28,9 @@ def state() -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_the_demo_embeds_the_bundled_postings_once_and_answers_two_searches(state: Path) -> None:
+def test_the_demo_embeds_the_bundled_postings_once_and_answers_two_searches(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ours = ("DATABASE_", "EMBED_", "FREEHIRE_", "DAGSTER_")
     variables = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     with FaultyTei() as tei:  # in place of the local model, whose 60 postings take half a minute
@@ -55,3 +59,7 @@ def test_the_demo_embeds_the_bundled_postings_once_and_answers_two_searches(stat
     assert "make ui" in first
     assert "0 added, 0 updated" in second
     assert "the schema is up to date" in second
+    monkeypatch.setenv("FREEHIRE_STATE", str(state))
+    with open_instance() as instance:
+        listed = dg.RunsFilter(tags={".dagster/repository": "__repository__@freehire_embed"})
+        assert len(instance.get_runs(listed)) == 2

@@ -44,7 +44,7 @@ def test_coverage_counts_what_is_covered_and_plots_it_as_numbers(sql: psycopg.Co
 
     assert (numbers["eligible"], numbers["covered"], numbers["stale"], numbers["no_text"]) == (4, 1, 3, 1)
     assert numbers["covered_percent"] == 25.0
-    assert "| covered" in str(numbers["table"])
+    assert "| covered" in str(numbers["shares"])
     assert "25.0 % covered" in (checks["coverage_floor"] or "")
 
 

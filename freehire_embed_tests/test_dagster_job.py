@@ -105,7 +105,7 @@ def test_the_last_words_of_a_run_are_what_it_came_to(
     messages = [
         entry.user_message for entry in instance.all_logs(result.run_id) if not entry.is_dagster_event
     ]
-    assert re.fullmatch(r"1 waves in \d+ s: 1 failed, 2 indexed", messages[-1])
+    assert re.fullmatch(r"1 wave in \d+ s: 1 failed, 2 indexed", messages[-1])
 
 
 def test_an_empty_queue_is_a_clean_run_of_no_waves(instance: dg.DagsterInstance) -> None:

@@ -87,6 +87,8 @@ def _run_job() -> bool:
         result = defs.resolve_job_def("embed_job").execute_in_process(
             instance=instance,
             run_config={"loggers": {"console": {"config": {"log_level": "INFO"}}}},
+            # The pages of a job list only runs that carry it, as those launched through a code server do.
+            tags={".dagster/repository": "__repository__@freehire_embed"},
             raise_on_error=False,
         )
     click.echo(f"run {result.run_id}: {'succeeded' if result.success else 'FAILED'}")

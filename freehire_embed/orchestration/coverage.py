@@ -104,7 +104,7 @@ def _metadata(status: Status) -> dict[str, Any]:
         }
     )
     metadata: dict[str, Any] = {
-        "table": dg.MetadataValue.md(table.to_markdown(stralign="left", disable_numparse=True)),
+        "shares": dg.MetadataValue.md(table.to_markdown(stralign="left", disable_numparse=True)),
         "target_model": status.target_model,
         "covered_percent": round(_covered_percent(status.coverage), 2),
         **counts,

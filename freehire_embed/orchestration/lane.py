@@ -105,7 +105,8 @@ class Lane:
 
     def summary(self) -> str:
         """What the run came to, and why it claimed no more."""
-        told = f"{self.waves} waves in {self.clock() - self._started:.0f} s: {spoken(self.outcomes)}"
+        waves = "1 wave" if self.waves == 1 else f"{self.waves} waves"
+        told = f"{waves} in {self.clock() - self._started:.0f} s: {spoken(self.outcomes)}"
         return f"{told}; {self.over}" if self.over else told
 
     def left(self) -> str:

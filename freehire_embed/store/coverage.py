@@ -55,7 +55,7 @@ def semantic_outbox_claimable_depth(database: Database) -> int:
 
 
 def measure_coverage(database: Database, model: str, *, no_text: bool = False) -> Coverage:
-    """Exact counts for `model`: 0.07 s at a million postings, and most of a second with `no_text`."""
+    """Exact counts for `model`; `no_text` takes twenty times as long as the rest (docs/performance.md)."""
     row = database.rows("coverage", {"model": model})[0]
     return Coverage(
         eligible=row.eligible,
