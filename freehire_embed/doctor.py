@@ -118,17 +118,17 @@ def _automation(settings: Settings, environment: Mapping[str, str]) -> Iterator[
     configured = bool(environment.get("DAGSTER_HOME"))
     if not configured and not (settings.state_dir / "dagster").is_dir():
         return
-    history = environment.get("DAGSTER_POSTGRES_URL", "")
-    if history and not history.startswith(_PSYCOPG2):
-        found = "DAGSTER_POSTGRES_URL does not name the driver that Dagster needs"
-        yield Check("dagster", False, found, f"let it begin with {_PSYCOPG2}")
-        return
     # Dagster takes two seconds to import.
     from freehire_embed.orchestration.inspection import InstanceUnreadable, inspect_automation
 
     try:
         automation = inspect_automation()
     except InstanceUnreadable as error:
+        history = environment.get("DAGSTER_POSTGRES_URL", "")
+        if history and not history.startswith(_PSYCOPG2):
+            found = "DAGSTER_POSTGRES_URL does not name the driver that Dagster needs"
+            yield Check("dagster", False, found, f"let it begin with {_PSYCOPG2}")
+            return
         fix = "correct DAGSTER_HOME, its dagster.yaml or DAGSTER_POSTGRES_URL, or start the database named there"
         yield Check("dagster", False, f"the instance cannot be opened: {error}", fix)
         return
