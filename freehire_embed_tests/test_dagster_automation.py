@@ -18,7 +18,7 @@ from freehire_embed.orchestration.automation import (
     semantic_outbox_depth_sensor,
 )
 from freehire_embed.orchestration.jobs import LANE_TAG
-from freehire_embed.orchestration.ops import DONE_TAG
+from freehire_embed.orchestration.lane import DONE_TAG
 from freehire_embed.orchestration.release import (
     release_claims_of_canceled_run,
     release_claims_of_failed_run,

@@ -11,8 +11,8 @@ import pytest
 from freehire_embed.definitions import defs
 from freehire_embed.drill import tei_faults
 from freehire_embed.drill.faulty_tei import FaultyTei
-from freehire_embed.orchestration.lane import Lane
-from freehire_embed.orchestration.ops import DONE_TAG, LEFT_TAG, MODEL_TAG
+from freehire_embed.orchestration.lane import DONE_TAG, LEFT_TAG, Lane
+from freehire_embed.orchestration.ops import MODEL_TAG
 from freehire_embed_tests.catalogue import add_posting, chunk_indexes, count, stamp
 from freehire_embed_tests.deployment import NEW, OLD
 
@@ -118,7 +118,7 @@ def test_an_empty_queue_is_a_clean_run_of_no_waves(instance: dg.DagsterInstance)
 def test_slots_that_find_nothing_to_claim_are_skipped(
     instance: dg.DagsterInstance, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # after its wave, and once more when there is nothing left for it
+    # after its wave, and once more when the run ends
     left = iter(["8 until Mon 12:00 UTC", "0"])
     monkeypatch.setattr(Lane, "left", lambda _: next(left))
     add_posting(sql)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import dagster as dg
 
 from freehire_embed.orchestration.jobs import LANE_TAG, embed_job
-from freehire_embed.orchestration.ops import DONE_TAG
+from freehire_embed.orchestration.lane import DONE_TAG
 from freehire_embed.orchestration.resources import Postgres
 from freehire_embed.settings import Settings, SettingsError
 from freehire_embed.store.backlog import count_claimable, needs_enqueue

@@ -19,6 +19,11 @@ from freehire_embed.store.outbox import Window
 from freehire_embed.store.runs import postings_per_hour
 from freehire_embed.waves import Wave
 
+DONE_TAG = "freehire/done"
+"""Postings brought to an end; by it the depth sensor tells a run that got somewhere from one that did not."""
+LEFT_TAG = "freehire/left"
+"""Entries still to be claimed, and until when. Both are short, as the list of runs shows the first 30 letters."""
+
 _ENDED = (Outcome.INDEXED, Outcome.REMOVED, Outcome.FAILED, Outcome.DEAD_LETTERED)
 # Half of the largest catalogue known, in one month; a bound for the count's sake.
 _MOST_ENTRIES = 1_000_000

@@ -10,16 +10,11 @@ import dagster as dg
 
 from freehire_embed import stages
 from freehire_embed.orchestration.failures import explained, failure_of
-from freehire_embed.orchestration.lane import spoken
+from freehire_embed.orchestration.lane import DONE_TAG, LEFT_TAG, spoken
 from freehire_embed.orchestration.resources import Drain, LaneHolder
 from freehire_embed.store.outbox import Window
 from freehire_embed.tei import TeiStats
 from freehire_embed.waves import ChunkedWave, EmbeddedWave, Wave
-
-DONE_TAG = "freehire/done"
-"""Postings brought to an end; by it the depth sensor tells a run that got somewhere from one that did not."""
-LEFT_TAG = "freehire/left"
-"""Entries still to be claimed, and until when. Both are short, as the list of runs shows the first 30 letters."""
 
 MODEL_TAG = "freehire/model"
 """The model string of a backfill over several months: that page of the UI asks for tags, not for config."""
@@ -52,14 +47,10 @@ def enqueue(
 def claim(context: dg.OpExecutionContext, lane: LaneHolder, slot: int) -> Iterator[dg.Output[Wave]]:
     """Leases the slot's wave only now, so that a lane holds no more than one. Nothing to claim skips the slot."""
     opened = lane.current
-    open_before = opened.over is None
     with explained(), opened.ended_by_fault():
         wave = opened.next_wave()
     if wave is None:
         context.log.info(f"slot {slot + 1} stays empty: {opened.over}")
-        if open_before and opened.ended:
-            # what the last wave left may have been done by other lanes since
-            context.instance.add_run_tags(context.run_id, {LEFT_TAG: opened.left()})
         return
     tried_before = sum(claim.attempts > 0 for claim in wave.claims)
     closed = sum(claim.closed for claim in wave.claims)

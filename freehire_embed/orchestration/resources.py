@@ -11,7 +11,7 @@ from pydantic import Field, PrivateAttr, SecretStr
 from freehire_embed.drain import close
 from freehire_embed.local.defaults import with_database, with_embedder
 from freehire_embed.migrate import migrate, pending
-from freehire_embed.orchestration.lane import Lane
+from freehire_embed.orchestration.lane import LEFT_TAG, Lane
 from freehire_embed.profiles import Profile
 from freehire_embed.run import open_run, resolve_profile
 from freehire_embed.settings import Settings
@@ -128,9 +128,12 @@ class LaneHolder(dg.ConfigurableResource):  # type: ignore[type-arg]
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator["LaneHolder"]:
         with ExitStack() as self._stack:
             yield self
-            # the last line of the run's events, where an operator looks first
-            if self._lane and context.log:
+            if self._lane and context.log and context.instance and context.run:
+                # the last line of the run's events, where an operator looks first
                 context.log.info(self._lane.summary())
+                if self._lane.ended:
+                    # what the last wave left may have been done by other lanes since
+                    context.instance.add_run_tags(context.run.run_id, {LEFT_TAG: self._lane.left()})
 
     def open(self, run_id: str, drain: Drain, model: str, window: Window | None) -> Lane:
         """Settles the identity and proves the server before anything is written; raises like `open_run`."""
