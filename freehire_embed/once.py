@@ -33,6 +33,7 @@ class EmbedOnce:
         self._places: OrderedDict[bytes, int] = OrderedDict()
         # One block: thousands of vectors that come and go one by one would tear holes into the heap of a long run.
         self._vectors: Vector | None = None
+        self._unused = iter(range(remembered))
         self._lock = threading.Lock()
         self._drifted: Halt | None = None
 
@@ -73,9 +74,12 @@ class EmbedOnce:
             for key, vector in vectors.items():
                 if self._vectors is None:
                     self._vectors = np.empty((self._most, len(vector)), dtype=np.float32)
-                place = self._places.pop(key, None)
+                if key in self._places:
+                    self._places.move_to_end(key)
+                    continue
+                # An interrupt may end this at any step: then a place is lost, and never belongs to two texts.
+                place = next(self._unused, None)
                 if place is None:
-                    full = len(self._places) == self._most
-                    place = self._places.popitem(last=False)[1] if full else len(self._places)
+                    place = self._places.popitem(last=False)[1]
                 self._vectors[place] = vector
                 self._places[key] = place

@@ -157,11 +157,12 @@ class Counting:
 
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
+        self.width: int | None = None
         self.drifted: Halt | None = None
 
     def embed(self, passages: Sequence[str], timeout_seconds: float | None = None) -> Embeddings:
         self.asked.append(list(passages))
-        vectors = [None if text == "bad" else vector(len(text)) for text in passages]
+        vectors = [None if text == "bad" else vector(len(text))[: self.width] for text in passages]
         return Embeddings(vectors, {i: "refused" for i, text in enumerate(passages) if text == "bad"})
 
     def verify(self) -> Halt | None:
@@ -204,6 +205,18 @@ def test_a_vector_stays_what_it_was_when_its_place_is_given_to_another_text() ->
     recalled = once.embed(["a"]).vectors[0]
     once.embed(["bb"])
     assert np.array_equal(recalled, vector(1))
+
+
+def test_remembering_that_is_cut_short_mixes_up_no_texts() -> None:
+    inner = Counting()
+    once = EmbedOnce(inner, remembered=2)
+    once.embed(["a", "bb"])
+    inner.width = 3
+    with pytest.raises(ValueError, match="shape"):
+        once.embed(["odd"])
+    inner.width = None
+    once.embed(["ccc"])
+    assert np.array_equal(once.embed(["bb"]).vectors[0], vector(2))
 
 
 def test_a_server_that_drifted_is_not_trusted_again() -> None:
