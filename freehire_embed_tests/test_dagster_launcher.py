@@ -6,10 +6,12 @@ import json
 import socket
 import subprocess
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import dagster as dg
 import pytest
+from dagster._core.events import EngineEventData
 from dagster._core.launcher import WorkerStatus
 from dagster._core.storage.tags import GRPC_INFO_TAG
 
@@ -72,22 +74,46 @@ def is_listening(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_a_run_of_which_a_new_code_server_knows_nothing_has_no_worker(
-    launcher: WatchedRunLauncher, run: dg.DagsterRun, port: int, tmp_path: Path
-) -> None:
+@contextmanager
+def code_server(tmp_path: Path, *where: str) -> Iterator[None]:
+    """One that has started no run, at --port or --socket."""
     definitions = tmp_path / "empty.py"
     definitions.write_text("import dagster\ndefs = dagster.Definitions()\n")
     server = subprocess.Popen(
-        [sys.executable, "-m", "dagster", "api", "grpc", "--port", str(port), "-f", str(definitions)],
+        [sys.executable, "-m", "dagster", "api", "grpc", *where, "-f", str(definitions)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:
-        wait_until(lambda: is_listening(port), "the code server")
-        assert launcher.check_run_worker_health(run).status == WorkerStatus.NOT_FOUND
+        yield
     finally:
         server.kill()
         server.wait()
+
+
+def test_a_run_of_which_a_new_code_server_knows_nothing_has_no_worker(
+    launcher: WatchedRunLauncher, run: dg.DagsterRun, port: int, tmp_path: Path
+) -> None:
+    with code_server(tmp_path, "--port", str(port)):
+        wait_until(lambda: is_listening(port), "the code server")
+        assert launcher.check_run_worker_health(run).status == WorkerStatus.NOT_FOUND
+
+
+def test_a_run_from_before_its_code_was_reloaded_lives_as_long_as_its_process(
+    instance: dg.DagsterInstance, launcher: WatchedRunLauncher, tmp_path: Path
+) -> None:
+    path = tmp_path / "socket"
+    where = json.dumps({"host": "localhost", "socket": str(path)})
+    run = instance.run_storage.add_run(
+        dg.DagsterRun("embed_job", status=dg.DagsterRunStatus.STARTED, tags={GRPC_INFO_TAG: where})
+    )
+    with code_server(tmp_path, "--socket", str(path)), subprocess.Popen(["sleep", "1000"]) as process:
+        instance.report_engine_event("Started", run, EngineEventData.in_process(process.pid))
+        wait_until(path.exists, "the code server")
+        assert launcher.check_run_worker_health(run).status == WorkerStatus.RUNNING
+        process.kill()
+        process.wait()
+        assert launcher.check_run_worker_health(run).status == WorkerStatus.NOT_FOUND
 
 
 def test_a_code_server_that_does_not_answer_is_given_time_to_stop(

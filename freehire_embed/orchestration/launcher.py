@@ -1,5 +1,6 @@
 """A lane as a process of the code server, whose run ends with it."""
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -43,7 +44,17 @@ class WatchedRunLauncher(DefaultRunLauncher):
         self._unreachable_since.pop(run.run_id, None)
         if deserialize_value(answer, CanCancelExecutionResult).can_cancel:
             return CheckRunHealthResult(WorkerStatus.RUNNING)
+        # After "Reload" in the UI of `dagster dev` a code server speaks only for the runs since then. One behind a
+        # socket is on this machine, and has another socket after a restart.
+        if client.socket and self._has_process(run.run_id):
+            return CheckRunHealthResult(WorkerStatus.RUNNING)
         return CheckRunHealthResult(WorkerStatus.NOT_FOUND, "its code server was started anew since")
+
+    def _has_process(self, run_id: str) -> bool:
+        entries = self._instance.all_logs(run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
+        events = [entry.dagster_event for entry in entries if entry.dagster_event]
+        pids = [event.engine_event_data.metadata.get("pid") for event in events]
+        return any(_is_alive(int(str(pid.value))) for pid in pids if pid)
 
     def _unreachable(self, run_id: str) -> CheckRunHealthResult:
         since = self._unreachable_since.setdefault(run_id, self._clock())
@@ -51,3 +62,13 @@ class WatchedRunLauncher(DefaultRunLauncher):
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         del self._unreachable_since[run_id]
         return CheckRunHealthResult(WorkerStatus.NOT_FOUND, "its code server is gone")
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # somebody else's, so it is there
+    return True
