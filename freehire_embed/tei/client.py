@@ -140,7 +140,7 @@ class TeiClient:
         except aiohttp.ClientPayloadError:
             return Refusal(Kind.UPSTREAM, "broken", "a body that is cut short or cannot be decompressed")
         except aiohttp.ClientResponseError:
-            return Refusal(Kind.UPSTREAM, "broken", "an answer that is no proper HTTP")
+            return Refusal(Kind.UPSTREAM, "broken", "an answer that is no proper HTTP, or encoded unasked")
         except (aiohttp.ClientError, ConnectionError) as error:
             return Refusal(Kind.UPSTREAM, "reset", f"connection broken ({type(error).__name__})")
 
