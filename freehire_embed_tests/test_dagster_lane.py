@@ -13,6 +13,7 @@ from freehire_embed.orchestration.lane import Lane
 from freehire_embed.run import open_run
 from freehire_embed.settings import Settings
 from freehire_embed_tests.catalogue import add_posting
+from freehire_embed_tests.clock import Clock
 from freehire_embed_tests.conftest import WIDTH
 from freehire_embed_tests.deployment import SERVED, environment
 
@@ -23,15 +24,6 @@ if TYPE_CHECKING:
     import psycopg
 
     from freehire_embed.store.database import Database
-
-
-class Clock:
-    """Seconds that pass when told to."""
-
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

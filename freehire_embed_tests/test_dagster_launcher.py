@@ -16,20 +16,12 @@ from dagster._core.launcher import WorkerStatus
 from dagster._core.storage.tags import GRPC_INFO_TAG
 
 from freehire_embed.orchestration.launcher import UNREACHABLE_SECONDS, WatchedRunLauncher
+from freehire_embed_tests.clock import Clock
 from freehire_embed_tests.dagster_server import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-
-class Clock:
-    """Seconds that pass when told to."""
-
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
