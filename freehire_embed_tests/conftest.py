@@ -39,6 +39,7 @@ def server() -> Iterator[str]:
         connection.execute("alter system set max_connections = 200")
         connection.execute("select pg_reload_conf()")
     yield url
+    postgres.release(state)
     shutil.rmtree(state, ignore_errors=True)
 
 
