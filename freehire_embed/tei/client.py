@@ -114,6 +114,7 @@ class TeiClient:
         self, method: str, url: str, timeout_seconds: float, rows: Sequence[bytes] = ()
     ) -> _Answer | Refusal:
         # A row over the model's limit is cut by the server, whatever its own default (which changed in 1.9).
+        # As a file, since aiohttp warns of bytes that are more than 1 MB.
         content = io.BytesIO(b"".join((_HEAD, b",".join(rows), _TAIL))) if rows else None
         try:
             async with (

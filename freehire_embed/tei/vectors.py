@@ -103,13 +103,13 @@ def _load(body: bytes) -> Any:
         return json.loads(body, parse_constant=lambda _: None)
 
 
-def _matrix(rows: list[Any], width: int) -> Vector | None:
+def _matrix(numbers: list[float]) -> Vector | None:
+    """A matrix of one row; None when it holds an integer that no float can."""
     try:
         with np.errstate(over="ignore"):
-            matrix = np.array(rows, dtype=np.float32)
-    except (ValueError, TypeError, OverflowError):
+            return np.array([numbers], dtype=np.float32)
+    except OverflowError:
         return None
-    return matrix if matrix.shape == (len(rows), width) else None
 
 
 def _norms_are_one(matrix: Vector) -> NDArray[np.bool_]:
@@ -146,7 +146,7 @@ def _read_row(row: object, width: int) -> tuple[Vector | None, str, bool]:
         return None, "null values", False
     if not {type(value) for value in row} <= {float, int}:
         return None, "values that are not numbers", False
-    matrix = _matrix([row], width)
+    matrix = _matrix(row)
     if matrix is None or not np.isfinite(matrix).all():
         return None, "a value that is not finite", False
     if not matrix.any():
