@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
+
+from freehire_embed_tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -124,9 +125,7 @@ def dagster_dev(environment: Mapping[str, str], folder: Path) -> Iterator[Dagste
     """Webserver, daemon and code server with `environment`; they keep their files in `folder`."""
     shutil.copy(CHECKOUT / "dagster.yaml", folder)
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("EMBED_")}
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     log = folder / "dagster.log"
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -18,6 +18,7 @@ from dagster._core.storage.tags import GRPC_INFO_TAG
 from freehire_embed.orchestration.launcher import UNREACHABLE_SECONDS, WatchedRunLauncher
 from freehire_embed_tests.clock import Clock
 from freehire_embed_tests.dagster_server import wait_until
+from freehire_embed_tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,10 +27,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-        return number
+    return free_port()
 
 
 @pytest.fixture

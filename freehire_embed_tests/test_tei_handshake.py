@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import socket
 from collections import Counter
 from typing import Any
 
@@ -19,6 +18,7 @@ from freehire_embed.settings import SettingsError
 from freehire_embed.tei import ConfigFault, UpstreamFault
 from freehire_embed.tei.endpoint import Endpoint
 from freehire_embed.tei.handshake import PROBE_TEXT, read_info
+from freehire_embed_tests.ports import free_port
 from freehire_embed_tests.tei_bench import (
     PROFILE,
     SECRET,
@@ -31,13 +31,6 @@ from freehire_embed_tests.tei_bench import (
     info,
     passages,
 )
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @pytest.mark.parametrize(
