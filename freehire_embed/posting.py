@@ -5,21 +5,29 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import sys
 import unicodedata
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from email.utils import parsedate_to_datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import orjson
 
+from freehire_embed.instants import NotADate, instant
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     Fields = Mapping[str, Any]
 
 MAX_KEY_BYTES = 1000
 """source and external_id are indexed together, and a B-tree entry holds at most 2,704 bytes."""
+_EXACT_FLOATS = 2**53
+"""From here on two whole numbers may be one float."""
+_SCIENTIFIC = re.compile(r"[+-]?\d(?:[.,]\d+)?[eE]\+\d+", re.ASCII)
+"""A number as spreadsheets and data frames shorten it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +87,19 @@ def posting_of(row: Fields, stem: str) -> Posting:
     if not title and not description.strip():
         raise UnusableRow("has neither title nor description")
     try:
-        closed_at = _instant(row.get("closed_at"))
-    except _NotADateError:
+        closed_at = instant(row.get("closed_at"))
+    except NotADate:
         # Taken as missing it would open a posting that the file says is closed.
         raise UnusableRow("closed_at is not a date") from None
     try:
-        posted_at, posted_at_unreadable = _instant(row.get("posted_at")), False
-    except _NotADateError:
+        posted_at, posted_at_unreadable = instant(row.get("posted_at")), False
+    except NotADate:
         posted_at, posted_at_unreadable = None, True
     return Posting(
-        source=_bounded(_text(row, "source").strip() or stem),
+        source=_bounded(_key(row, "source") or stem),
         external_id=_bounded(
-            _text(row, "external_id").strip()
-            or _text(row, "id").strip()
+            _key(row, "external_id")
+            or _key(row, "id")
             or url
             or _sha256("\0".join((title, company, description)))
         ),
@@ -108,13 +116,31 @@ def posting_of(row: Fields, stem: str) -> Posting:
 
 def _text(row: Fields, name: str) -> str:
     value = row.get(name)
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if value is None or value != value:  # the last: NaN
         return ""
     if isinstance(value, str):
         return _storable(value)
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, UUID) or (isinstance(value, int | float | Decimal) and not isinstance(value, bool)):
         return str(value)
     raise UnusableRow(f"{name} is not text")
+
+
+def _key(row: Fields, name: str) -> str:
+    """A key exactly, or none: two postings under one key would be one, and the other be closed as gone."""
+    value = row.get(name)
+    if isinstance(value, float) and not math.isnan(value):
+        if value.is_integer() and abs(value) < _EXACT_FLOATS:
+            return str(int(value))
+        if len(Decimal(repr(value)).as_tuple().digits) > sys.float_info.dig or math.isinf(value):
+            raise UnusableRow(f"{name} is a number that may have lost digits: export it as text")
+    if isinstance(value, Decimal) and value.is_finite() and value == value.to_integral_value():
+        return f"{value:.0f}"
+    text = _text(row, name).strip()
+    if isinstance(value, str) and text != value.strip():
+        raise UnusableRow(f"{name} holds characters that Postgres cannot store")
+    if _SCIENTIFIC.fullmatch(text):
+        raise UnusableRow(f"{name} is written like 1.2E+11 and has lost digits: export it as text")
+    return text
 
 
 def _storable(text: str) -> str:
@@ -135,45 +161,6 @@ def _flag(row: Fields, name: str) -> bool:
     if given in ("false", "f", "no", "n", "0"):
         return False
     raise UnusableRow(f"{name} is neither true nor false")
-
-
-class _NotADateError(Exception):
-    """A value that is there and cannot be read as a point in time."""
-
-
-def _instant(value: Any) -> datetime | None:
-    """ISO 8601, seconds or milliseconds since 1970, or RFC 2822, in UTC; without a zone it is UTC already."""
-    if isinstance(value, str):
-        value = value.strip()
-    if value is None or value == "" or value != value:  # the last: NaN
-        return None
-    try:
-        when = _parsed(value)
-        when = when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
-    except (ValueError, OverflowError, TypeError) as error:
-        raise _NotADateError from error
-    # A posting of another century is a default of its exporter; it would stand first or last in every queue.
-    if not 1990 <= when.year < 2100:
-        raise _NotADateError
-    return when
-
-
-def _parsed(value: Any) -> datetime:
-    if isinstance(value, datetime):
-        return value
-    if isinstance(value, date):
-        return datetime(value.year, value.month, value.day, tzinfo=UTC)
-    if isinstance(value, str):
-        if not re.fullmatch(r"\d{10}|\d{13}", value, re.ASCII):
-            try:
-                return datetime.fromisoformat(re.sub(r" (?:UTC|GMT|Z)$", "+00:00", value))
-            except ValueError:
-                return parsedate_to_datetime(value)
-        value = int(value)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        seconds = value / 1000 if abs(value) >= 1e11 else value  # 1e11 seconds are the year 5138
-        return datetime.fromtimestamp(seconds, UTC)
-    raise TypeError
 
 
 def _slug(text: str) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING
 
-import psycopg
+from psycopg import errors
 
+from freehire_embed.queries import query
 from freehire_embed.store.database import execute, fetch
 from freehire_embed.store.divide import divide
-from freehire_embed.store.faults import translate
+from freehire_embed.store.faults import DatabaseMisfit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,8 +21,11 @@ if TYPE_CHECKING:
     from freehire_embed.posting import Posting
     from freehire_embed.store.database import Connection, Database
 
-# A batch of the largest real postings is some 20 MB; more rows a statement gain nothing.
 _BATCH = 500
+"""Postings a statement; more of them gain nothing."""
+_BATCH_CHARACTERS = 32 * 1024 * 1024
+"""500 of the largest real postings are some 20 MB; a file of larger ones must not fill the memory."""
+_KEYS_IN_MEMORY = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,35 +41,55 @@ class BatchReport:
 
 @contextmanager
 def posting_import(database: Database) -> Iterator[PostingImport]:
-    """Opens one import of any number of files, on one connection; each batch commits by itself.
+    """Opens one import of any number of files; each batch commits by itself.
 
     Raises DatabaseFault. An import that broke off is simply repeated: what is there already stays untouched.
     """
-    with _explained(), database.connection() as connection:
-        execute(connection, "import_session")
-        try:
-            yield PostingImport(connection)
-        finally:
-            # The connection goes back to the pool and must not take the keys with it.
-            if not connection.broken:
-                execute(connection, "import_forget")
+    with SpooledTemporaryFile(_KEYS_IN_MEMORY, "w+", encoding="utf-8") as keys:
+        yield PostingImport(database, keys)
 
 
 class PostingImport:
-    """See `posting_import`."""
+    """See `posting_import`.
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    The keys seen are kept here, not in the session: behind a pooler each transaction may have another one.
+    """
+
+    def __init__(self, database: Database, keys: SpooledTemporaryFile[str]) -> None:
+        self._database = database
+        self._keys = keys
 
     def add(self, postings: Iterable[Posting]) -> Iterator[BatchReport]:
-        """Adds or updates by (source, external_id), batch after batch."""
-        remaining = iter(postings)
-        while batch := list(islice(remaining, _BATCH)):
+        """Adds or updates by (source, external_id), batch after batch; what came before an error is written."""
+        batch: list[Posting] = []
+        size = 0
+        try:
+            for posting in postings:
+                batch.append(posting)
+                size += len(posting.description) + len(posting.title)
+                if len(batch) == _BATCH or size > _BATCH_CHARACTERS:
+                    full, batch, size = batch, [], 0
+                    yield self._write(full)
+        except Exception:
+            if batch:
+                yield self._write(batch)
+            raise
+        if batch:
             yield self._write(batch)
 
     def close_missing(self) -> int:
         """Closes the open postings of the sources seen so far whose keys were not seen; returns how many."""
-        return execute(self._connection, "import_close_missing")
+
+        def work(connection: Connection) -> int:
+            execute(connection, "import_keys")
+            self._keys.seek(0)
+            with connection.cursor().copy(query("import_copy_keys")) as copy:
+                for line in self._keys:
+                    copy.write_row(json.loads(line))
+            return execute(connection, "import_close_missing")
+
+        with _as_the_owner():
+            return self._database.transact(work)
 
     def _write(self, batch: Sequence[Posting]) -> BatchReport:
         parts, rejected = divide(range(len(batch)), lambda places: self._upsert([batch[i] for i in places]))
@@ -93,15 +118,22 @@ class PostingImport:
             "closed": [posting.closed_at for posting in batch],
             "hashes": [posting.content_hash for posting in batch],
         }
-        with _explained(), self._connection.transaction():
-            written = [row.added for row in fetch(self._connection, "import_postings", columns)]
+        with _as_the_owner():
+            rows = self._database.transact(lambda connection: fetch(connection, "import_postings", columns))
+        written = [row.added for row in rows]
         keys = {(posting.source, posting.external_id) for posting in batch}
+        self._keys.writelines(f"{json.dumps(key)}\n" for key in keys)
         return BatchReport(sum(written), len(written) - sum(written), len(keys) - len(written))
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _as_the_owner() -> Iterator[None]:
     try:
         yield
-    except psycopg.Error as error:
-        raise translate(error) from error
+    except DatabaseMisfit as fault:
+        if isinstance(fault.__cause__, errors.InsufficientPrivilege):
+            raise DatabaseMisfit(
+                f"{fault.__cause__.diag.message_primary}: import writes postings, which a worker's login may not: "
+                "run it as the owner of jobs (DATABASE_URL)"
+            ) from fault
+        raise

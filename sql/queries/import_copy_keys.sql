@@ -1,0 +1,1 @@
+copy import_keys (source, external_id) from stdin
