@@ -1,8 +1,8 @@
 """Similar postings: keeps the stored neighbours of every posting current, a batch at a time.
 
 Due are postings whose vectors changed since (a commit clears `similar_computed_at`), lists past their age, and
-lists that closed postings have made thin. Each batch is one read and one guarded write, so a run may be killed at
-any moment and the next one goes on; two at once do some work twice and nothing wrong.
+lists that closed postings have made thin. Each statement is bounded and each write guarded, so a run may be killed
+at any moment and the next one goes on; two at once do some work twice and nothing wrong.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from freehire_embed.store.similar import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from freehire_embed.store.database import Database
-    from freehire_embed.store.similar import SimilarPosting
+    from freehire_embed.store.similar import Neighbours, SimilarPosting
 
 REFRESH_DAYS = 7
 """A list this old is computed again, for the sake of postings that came since."""
@@ -37,7 +37,7 @@ LEAST_COVERED = 0.8
 MOST_UNINDEXED = 20_000
 """Vectors that may be compared one by one: 0.05 s a chunk, where the index takes a few milliseconds."""
 BATCH = 50
-"""Postings a batch: about 100 probes, well below a second of one transaction."""
+"""Postings a batch: about 100 probes."""
 _SLICE = 10_000
 """Lists looked through by one statement."""
 
@@ -79,6 +79,10 @@ def refresh(
     new vectors, and while the vector index is dropped; until then the lists stay as they are. Raises DatabaseFault.
     """
     started = time.monotonic()
+
+    def late() -> bool:
+        return seconds is not None and time.monotonic() - started > seconds
+
     coverage = measure_coverage(database, model)
     if coverage.covered < least_covered * coverage.eligible:
         waiting = (
@@ -94,15 +98,17 @@ def refresh(
     computed = short = lost = 0
     finished = True
     while due := find_due(database, model, refresh_days=refresh_days, limit=BATCH):
-        if seconds is not None and time.monotonic() - started > seconds:
+        if late():
             finished = False
             break
-        sizes = _compute(database, model, due)
-        computed += len(sizes)
-        short += sum(size < KEPT for size in sizes.values())
-        lost += len(due) - len(sizes)
-        if on_batch:
-            on_batch(computed)
+        for found, written in _compute(database, model, due):
+            computed += len(written)
+            short += sum(len(each.job_ids) < KEPT for each in found if each.job_id in written)
+            lost += len(found) - len(written)
+            if on_batch and written:
+                on_batch(computed)
+            if late():
+                break
     return SimilarReport(computed, short, lost, thin, time.monotonic() - started, finished=finished)
 
 
@@ -118,8 +124,8 @@ def similar_to(database: Database, model: str, job_id: int, limit: int) -> list[
         raise NotEmbedded(f"posting {job_id} has no vectors of {model}: see `freehire-embed status`")
     neighbours = stored.neighbours
     if stored.computed_at is None:
-        found = find_neighbours(database, model, [job_id], candidates=MOST_CANDIDATES)
-        neighbours = found[0].job_ids if found else ()
+        for found in find_neighbours(database, model, [job_id], candidates=MOST_CANDIDATES):
+            neighbours = found[0].job_ids if found else ()
     return show_neighbours(database, model, job_id, neighbours, limit)
 
 
@@ -132,15 +138,15 @@ def _mark_all_thin(database: Database, model: str) -> int:
     return total
 
 
-def _compute(database: Database, model: str, due: list[int]) -> dict[int, int]:
-    """Writes the lists of `due`; the length of each that was written.
+def _compute(database: Database, model: str, due: list[int]) -> Iterator[tuple[list[Neighbours], set[int]]]:
+    """Finds and writes the lists of `due`, some at a time; yields them, and whose were written.
 
     What came out short is looked for again with the most that the index can be asked for, before it is written.
     """
-    found = {each.job_id: each for each in find_neighbours(database, model, due)}
-    short = [job_id for job_id, each in found.items() if len(each.job_ids) < KEPT]
-    if short:
-        again = find_neighbours(database, model, short, candidates=MOST_CANDIDATES)
-        found |= {each.job_id: each for each in again}
-    written = store_neighbours(database, model, list(found.values()))
-    return {job_id: len(found[job_id].job_ids) for job_id in written}
+    short: list[int] = []
+    for found in find_neighbours(database, model, due):
+        full = [each for each in found if len(each.job_ids) == KEPT]
+        short += [each.job_id for each in found if len(each.job_ids) < KEPT]
+        yield full, store_neighbours(database, model, full)
+    for found in find_neighbours(database, model, short, candidates=MOST_CANDIDATES):
+        yield found, store_neighbours(database, model, found)

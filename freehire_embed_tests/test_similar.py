@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from freehire_embed import similar
 from freehire_embed.queries import query
 from freehire_embed.similar import NotEmbedded, refresh, similar_to
+from freehire_embed.store import similar as store_similar
 from freehire_embed.store import vector_index
 from freehire_embed.store.similar import KEPT, find_due, find_neighbours, store_neighbours
 from freehire_embed_tests.catalogue import MODEL, add_embedded, count, embedded, outbox
@@ -114,7 +116,7 @@ def test_nothing_is_written_once_the_stamp_has_moved_on(
 ) -> None:
     source = add(sql, 0.0)
     add(sql, 0.1)
-    found = find_neighbours(database, MODEL, [source])
+    (found,) = find_neighbours(database, MODEL, [source])
     sql.execute(f"update jobs set {column} = %s where id = %s", [value, source])
     assert store_neighbours(database, MODEL, found) == set()
     assert neighbours(sql, source) is None
@@ -229,6 +231,54 @@ def test_a_run_that_ends_early_leaves_the_rest_to_the_next(
     assert (report.computed, report.finished) == (1, True)
 
 
+def test_a_posting_of_very_many_chunks_holds_up_no_other_list(
+    database: Database, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_similar, "PROBES", 10)
+    long = add(sql, *(0.001 * number for number in range(95)))
+    others = [add(sql, 0.05 + 0.1 * number) for number in range(30)]
+    statements: list[list[list[int]]] = []
+
+    def probed(parameters: dict[str, Any], connection: Any) -> list[Any]:
+        ranges = zip(parameters["job_ids"], parameters["firsts"], parameters["lasts"], strict=True)
+        statements.append([list(each) for each in ranges])
+        return probe(parameters, connection)
+
+    probe = store_similar._probe
+    monkeypatch.setattr(store_similar, "_probe", probed)
+    found = [each for group in find_neighbours(database, MODEL, [long, *others]) for each in group]
+    assert all(sum(last - first for _, first, last in ranges) <= 10 for ranges in statements)
+    assert [job_id for job_id, *_ in statements[-1]] == [long]
+    assert found[-1].job_id == long
+    assert {each.job_id for each in found} == {long, *others}
+    monkeypatch.setattr(store_similar, "PROBES", 1000)
+    whole = [each for group in find_neighbours(database, MODEL, [long]) for each in group]
+    assert whole == found[-1:]
+    assert len(whole[0].job_ids) == KEPT
+
+
+def test_lists_of_other_postings_are_written_when_the_time_ends_at_a_very_long_one(
+    database: Database, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_similar, "PROBES", 10)
+    long = add(sql, *(0.001 * number for number in range(95)))
+    for number in range(25):
+        add(sql, 0.05 + 0.1 * number)
+    now = [0]
+    probe = store_similar._probe
+
+    def probed(parameters: dict[str, Any], connection: Any) -> list[Any]:
+        now[0] += 100 * (long in parameters["job_ids"])
+        return probe(parameters, connection)
+
+    monkeypatch.setattr(store_similar, "_probe", probed)
+    monkeypatch.setattr(similar, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    report = refresh(database, MODEL, seconds=5)
+    assert not report.finished
+    assert report.computed >= 20
+    assert neighbours(sql, long) is None
+
+
 def test_what_is_shown_leaves_out_whoever_closed_since(database: Database, sql: psycopg.Connection) -> None:
     source = add(sql, 0.0, 1.0)
     near, far, private = add(sql, 1.1, title="Near"), add(sql, 2.0), add(sql, 0.1)
@@ -261,7 +311,8 @@ def test_each_chunk_is_one_probe_of_the_vector_index(sql: psycopg.Connection) ->
     for number in range(300):
         add(sql, 0.01 * number)
     sql.execute("analyze jobs, job_semantic_chunks")
-    parameters = {"model": MODEL, "job_ids": [1, 2], "candidates": 30, "kept": KEPT}
+    ranges = {"job_ids": [1, 2], "firsts": [0, 0], "lasts": [1, 1]}
+    parameters = {"model": MODEL, **ranges, "candidates": 30, "kept": KEPT}
     with sql.transaction():
         # on a table this small the planner would rather read all of it
         sql.execute("set local enable_seqscan = off")

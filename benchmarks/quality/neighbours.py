@@ -27,7 +27,7 @@ from freehire_embed.queries import query
 from freehire_embed.similar import BATCH, refresh
 from freehire_embed.store.database import Database
 from freehire_embed.store.search import explain_nearest
-from freehire_embed.store.similar import CANDIDATES, KEPT, find_due, find_neighbours
+from freehire_embed.store.similar import CANDIDATES, KEPT, PROBES, find_due, find_neighbours
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -104,13 +104,14 @@ def measure_similar(database: Database, connection: psycopg.Connection) -> list[
     started = time.perf_counter()
     found = {}
     for start in range(0, len(due), BATCH):
-        for each in find_neighbours(database, PROFILE.identity, due[start : start + BATCH]):
-            found[each.job_id] = each.job_ids
+        for group in find_neighbours(database, PROFILE.identity, due[start : start + BATCH]):
+            found |= {each.job_id: each.job_ids for each in group}
     probing = (time.perf_counter() - started) / len(due)
     by_index = "embedding_idx" in explain_neighbours(connection, due[:BATCH])
     connection.execute("drop index job_semantic_chunks_embedding_idx")
     started = time.perf_counter()
-    exact = find_neighbours(database, PROFILE.identity, due[:_POSTINGS_EXACT])
+    groups = find_neighbours(database, PROFILE.identity, due[:_POSTINGS_EXACT])
+    exact = [each for group in groups for each in group]
     comparing = (time.perf_counter() - started) / len(exact)
     recall = np.mean([len({*found[e.job_id]} & {*e.job_ids}) / max(len(e.job_ids), 1) for e in exact])
     full = np.mean([len(each) == KEPT for each in found.values()])
@@ -120,7 +121,9 @@ def measure_similar(database: Database, connection: psycopg.Connection) -> list[
 
 def explain_neighbours(connection: psycopg.Connection, job_ids: list[int]) -> str:
     """The plan as the planner makes it, nothing forced; also to stderr."""
-    parameters = {"model": PROFILE.identity, "job_ids": job_ids, "candidates": CANDIDATES, "kept": KEPT}
+    size = len(job_ids)
+    ranges = {"job_ids": job_ids, "firsts": [0] * size, "lasts": [PROBES] * size}
+    parameters = {"model": PROFILE.identity, **ranges, "candidates": CANDIDATES, "kept": KEPT}
     with connection.transaction():
         connection.execute(query("search_effort"), {"candidates": CANDIDATES})
         rows = connection.execute(
