@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
@@ -26,7 +25,8 @@ from freehire_embed.cli import (
 )
 from freehire_embed.cli.exits import CLEAN, EXPECTED, FAILED, MISUSED, exit_code
 from freehire_embed.cli.interrupts import interruptible
-from freehire_embed.cli.output import configure_logging
+from freehire_embed.cli.output import configure_logging, say
+from freehire_embed.cli.streams import sturdy_streams
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,22 +65,26 @@ def commands() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs the command in `arguments` (default: this process's) and exits with its code."""
-    configure_logging()
+    with sturdy_streams() as lost:
+        configure_logging()
+        code = _run(arguments)
+        if reason := lost():
+            _explain(f"standard output did not take all of the result: {reason}", FAILED)
+            code = code or FAILED
+    sys.exit(code)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         # Whatever a command began, an embedded server for one, ends with it: no signal kills it outright.
         with interruptible():
-            code = commands.main(arguments, prog_name="freehire-embed", standalone_mode=False) or CLEAN
+            return commands.main(arguments, prog_name="freehire-embed", standalone_mode=False) or CLEAN
     except click.ClickException as error:
-        code = _explain(_usage(error), MISUSED)
+        return _explain(_usage(error), MISUSED)
     except EXPECTED as error:
-        code = _explain(str(error), exit_code(error))
+        return _explain(str(error), exit_code(error))
     except (KeyboardInterrupt, click.Abort):
-        code = _explain("stopped", FAILED)
-    except BrokenPipeError:
-        # The reader of our output has gone; without this the interpreter complains once more at its exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = FAILED
-    sys.exit(code)
+        return _explain("stopped", FAILED)
 
 
 def _usage(error: click.ClickException) -> str:
@@ -91,6 +95,7 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _explain(message: str, code: int) -> int:
-    line = message if message.startswith("Usage:") else f"freehire-embed: {' '.join(message.split())}"
-    click.echo(line, err=True)
+    is_help = message.startswith("Usage:")
+    for line in message.splitlines() if is_help else [f"freehire-embed: {' '.join(message.split())}"]:
+        say(line, err=True)
     return code

@@ -13,7 +13,7 @@ from freehire_embed.audit import MEANING, SAMPLE
 from freehire_embed.audit import audit as look
 from freehire_embed.cli.exits import CLEAN, FAILED
 from freehire_embed.cli.options import json_option, opened, option, read_settings
-from freehire_embed.cli.output import print_json
+from freehire_embed.cli.output import print_json, say
 from freehire_embed.local.defaults import with_embedder
 from freehire_embed.run import make_embedder, resolve_profile
 from freehire_embed.store.identities import check_usable
@@ -70,20 +70,18 @@ def _as_json(report: AuditReport) -> dict[str, Any]:
 def _show(report: AuditReport, *, repair: bool) -> None:
     for kind, finding in report.findings.items():
         examples = ", ".join(map(str, finding.examples))
-        click.echo(
-            f"{finding.postings} postings {MEANING[kind]}: {examples}{', ...' * (finding.postings > 5)}"
-        )
+        say(f"{finding.postings} postings {MEANING[kind]}: {examples}{', ...' * (finding.postings > 5)}")
     if report.sampled:
         languages = ", ".join(f"{count} {name}" for name, count in report.cut.most_common())
-        click.echo(
+        say(
             f"sample: {report.sampled} postings, {report.compared} passages compared, "
             f"{report.cut.total()} of them cut by the server{f' ({languages})' if languages else ''}"
         )
     if report.not_compared:
-        click.echo(f"not all of the sample could be compared: {report.not_compared}")
+        say(f"not all of the sample could be compared: {report.not_compared}")
     if not report.findings:
-        click.echo("nothing is wrong")
+        say("nothing is wrong")
     elif repair:
-        click.echo(f"{report.requeued} queued: `freehire-embed run` puts them right")
+        say(f"{report.requeued} queued: `freehire-embed run` puts them right")
     else:
-        click.echo("`freehire-embed audit --repair` queues them for the next run")
+        say("`freehire-embed audit --repair` queues them for the next run")

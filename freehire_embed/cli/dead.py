@@ -17,7 +17,7 @@ from freehire_embed.cli.options import (
     option,
     read_settings,
 )
-from freehire_embed.cli.output import duration, print_json
+from freehire_embed.cli.output import duration, print_json, say
 from freehire_embed.store.dead_letters import DeadLetter, Selection, list_causes, list_dead, requeue
 
 
@@ -52,14 +52,14 @@ def list_command(limit: int, json: bool) -> int:
         print_json({"causes": [asdict(c) for c in causes], "entries": [asdict(x) for x in letters]})
         return CLEAN
     if not causes:
-        click.echo("no dead letters")
+        say("no dead letters")
         return CLEAN
     for cause in causes:
         examples = ", ".join(map(str, cause.examples))
-        click.echo(f"{cause.entries} x {cause.cause}  (such as entry {examples})")
-    click.echo()
+        say(f"{cause.entries} x {cause.cause}  (such as entry {examples})")
+    say()
     for letter in letters:
-        click.echo(_line(letter))
+        say(_line(letter))
     return CLEAN
 
 
@@ -75,15 +75,13 @@ def show(entry: int, json: bool) -> int:
     with opened(read_settings()) as (_, database):
         letters = list_dead(database, entry_id=entry)
     if not letters:
-        click.echo(
-            f"entry {entry} is no dead letter; `freehire-embed dead list` shows those there are", err=True
-        )
+        say(f"entry {entry} is no dead letter; `freehire-embed dead list` shows those there are", err=True)
         return FAILED
     if json:
         print_json(asdict(letters[0]))
         return CLEAN
     for name, value in asdict(letters[0]).items():
-        click.echo(f"{name:<14} {value}")
+        say(f"{name:<14} {value}")
     return CLEAN
 
 
@@ -111,7 +109,7 @@ def requeue_command(
     with opened(read_settings()) as (settings, database):
         model = identity_followed(settings, database)
         requeued = requeue(database, model, Selection(entries or None, posting, cause, older_than))
-    click.echo(f"{len(requeued)} dead letters of {model} are back in the queue")
+    say(f"{len(requeued)} dead letters of {model} are back in the queue")
     return CLEAN
 
 

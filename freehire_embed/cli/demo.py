@@ -11,7 +11,7 @@ import click
 from freehire_embed.cli.exits import CLEAN, FAILED
 from freehire_embed.cli.importing import load
 from freehire_embed.cli.options import opened, read_settings
-from freehire_embed.cli.output import progress
+from freehire_embed.cli.output import progress, say
 from freehire_embed.cli.schema import width_in_force
 from freehire_embed.cli.search import answer, show
 from freehire_embed.cli.status import show_status
@@ -49,10 +49,10 @@ def demo() -> int:
     with opened(settings) as (settings, database):
         _headline(f"1. The database: embedded PostgreSQL under {settings.state_dir}")
         applied = migrate(database, width_in_force(settings, database))
-        click.echo(f"{len(applied)} migrations applied" if applied else "the schema is up to date")
+        say(f"{len(applied)} migrations applied" if applied else "the schema is up to date")
         _headline("2. The postings")
         with progress("postings", log_every_seconds=10) as advance:
-            click.echo(load(database, [POSTINGS], advance=advance).line)
+            say(load(database, [POSTINGS], advance=advance).line)
         _headline("3. embed_job through Dagster: enqueue -> claim -> chunk -> embed -> commit")
         succeeded = _run_job()
         _headline("4. What is there now")
@@ -60,19 +60,19 @@ def demo() -> int:
             measure_status(database, resolve_profile(settings, database).identity, settings.lease_seconds)
         )
         if not succeeded:
-            click.echo(
-                "\nThe run failed; `make ui` shows where, `freehire-embed doctor` looks for the cause."
-            )
+            say()
+            say("The run failed; `make ui` shows where, `freehire-embed doctor` looks for the cause.")
             return FAILED
         _search(settings, database)
     _headline("Next")
-    click.echo("make ui                                         the Dagster UI on the same database")
-    click.echo('.venv/bin/freehire-embed search "…" --limit 5   your own question, in any language')
+    say("make ui                                         the Dagster UI on the same database")
+    say('.venv/bin/freehire-embed search "…" --limit 5   your own question, in any language')
     return CLEAN
 
 
 def _headline(text: str) -> None:
-    click.secho(f"\n{text}", bold=True)
+    say()
+    say(text, bold=True)
 
 
 def _run_job() -> bool:
@@ -91,7 +91,7 @@ def _run_job() -> bool:
             tags={".dagster/repository": "__repository__@freehire_embed"},
             raise_on_error=False,
         )
-    click.echo(f"run {result.run_id}: {'succeeded' if result.success else 'FAILED'}")
+    say(f"run {result.run_id}: {'succeeded' if result.success else 'FAILED'}")
     return result.success
 
 

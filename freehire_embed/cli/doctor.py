@@ -9,7 +9,7 @@ import click
 
 from freehire_embed.cli.exits import CLEAN, FAILED
 from freehire_embed.cli.options import json_option, read_settings
-from freehire_embed.cli.output import print_json
+from freehire_embed.cli.output import print_json, say
 from freehire_embed.doctor import diagnose
 
 
@@ -26,9 +26,9 @@ def doctor(json: bool) -> int:
     for check in diagnose(read_settings(), os.environ):
         checks.append(check)
         if not json:
-            click.echo(f"{'ok   ' if check.ok else 'WRONG'}  {check.name}: {check.found}")
+            say(f"{'ok   ' if check.ok else 'WRONG'}  {check.name}: {check.found}")
             if check.fix:
-                click.echo(f"       fix: {check.fix}")
+                say(f"       fix: {check.fix}")
     if json:
         print_json([asdict(check) for check in checks])
     return CLEAN if all(check.ok for check in checks) else FAILED

@@ -8,7 +8,7 @@ import click
 
 from freehire_embed.cli.exits import CLEAN, FAILED
 from freehire_embed.cli.options import json_option, read_settings
-from freehire_embed.cli.output import print_json
+from freehire_embed.cli.output import print_json, say
 from freehire_embed.drill.kit import DRILLS, DrillReport, run_drills
 
 _COLUMNS = "{:12} {:42} {:>16} {:>16}  {}"
@@ -31,7 +31,7 @@ def drill(names: tuple[str, ...], json: bool) -> int:
         logging.getLogger(noisy).setLevel(logging.ERROR)
     reports: list[DrillReport] = []
     if not json:
-        click.echo(_COLUMNS.format("drill", "what", "expected", "happened", "ok"))
+        say(_COLUMNS.format("drill", "what", "expected", "happened", "ok"))
     for report in run_drills(names or list(DRILLS), read_settings().database_url):
         reports.append(report)
         if not json:
@@ -42,7 +42,7 @@ def drill(names: tuple[str, ...], json: bool) -> int:
     else:
         seconds = sum(report.seconds for report in reports)
         verdict = f"failed: {', '.join(failed)}" if failed else "all as expected"
-        click.echo(f"{len(reports)} drills in {seconds:.0f} s: {verdict}")
+        say(f"{len(reports)} drills in {seconds:.0f} s: {verdict}")
     return FAILED if failed else CLEAN
 
 
@@ -50,7 +50,7 @@ def _show(report: DrillReport) -> None:
     name = report.name
     for check in report.checks:
         mark = "ok" if check.ok else "FAILED"
-        click.echo(_COLUMNS.format(name, check.what, check.expected, check.happened, mark))
+        say(_COLUMNS.format(name, check.what, check.expected, check.happened, mark))
         name = ""
 
 

@@ -8,7 +8,7 @@ import click
 
 from freehire_embed.cli.exits import CLEAN
 from freehire_embed.cli.options import json_option, opened, read_settings
-from freehire_embed.cli.output import print_json
+from freehire_embed.cli.output import print_json, say
 from freehire_embed.store.identities import list_identities, promote_known
 
 
@@ -36,10 +36,10 @@ def list_models(json: bool) -> int:
         print_json([{**asdict(each), "target": each is known[0]} for each in known])
         return CLEAN
     if not known:
-        click.echo("no identity yet: the first `freehire-embed run` promotes one")
+        say("no identity yet: the first `freehire-embed run` promotes one")
     for each in known:
         mark = "target" if each is known[0] else "      "
-        click.echo(
+        say(
             f"{mark}  {each.identity}  width {each.width}  postings {each.stamped}  "
             f"promoted {each.promoted_at:%Y-%m-%d %H:%M %Z}"
         )
@@ -56,5 +56,5 @@ def promote(identity: str) -> int:
     """
     with opened(read_settings()) as (_, database):
         promote_known(database, identity)
-    click.echo(f"target is now {identity}")
+    say(f"target is now {identity}")
     return CLEAN

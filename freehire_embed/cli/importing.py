@@ -10,7 +10,7 @@ import click
 
 from freehire_embed.cli.exits import CLEAN, FAILED
 from freehire_embed.cli.options import json_option, opened, option, read_settings
-from freehire_embed.cli.output import Advance, note, print_json, progress
+from freehire_embed.cli.output import Advance, note, print_json, progress, say
 from freehire_embed.postings_file import FIELDS, BadLine, Layout, read_postings
 from freehire_embed.store.import_postings import posting_import
 
@@ -107,7 +107,7 @@ def import_files(
     if json:
         print_json(asdict(report))
     else:
-        click.echo(report.line)
+        say(report.line)
     return FAILED if report.bad else CLEAN
 
 

@@ -8,7 +8,7 @@ import click
 
 from freehire_embed.cli.exits import CLEAN
 from freehire_embed.cli.options import json_option, opened, option, read_settings
-from freehire_embed.cli.output import note, print_json, progress
+from freehire_embed.cli.output import note, print_json, progress, say
 from freehire_embed.store import vector_index
 from freehire_embed.store.vector_index import Progress, VectorIndex
 
@@ -37,16 +37,16 @@ def status(json: bool) -> int:
         print_json({**asdict(state), "fits": state.fits})
         return CLEAN
     names = ", ".join(state.valid) or "none: search compares every vector, exact but slow"
-    click.echo(f"index      {names}")
+    say(f"index      {names}")
     if len(state.valid) > 1:
-        click.echo("           more than one does the same work twice: drop all but one")
+        say("           more than one does the same work twice: drop all but one")
     if state.invalid and not state.building:
         left = ", ".join(state.invalid)
-        click.echo(f"left over  {left}, of a build that failed; `freehire-embed index build` repairs it")
+        say(f"left over  {left}, of a build that failed; `freehire-embed index build` repairs it")
     for each in state.building:
-        click.echo(f"building   {_line(each)}")
-    click.echo(f"vectors    {state.rows:,}, the index takes {_size(state.bytes)}")
-    click.echo(f"a build    {_memory_advice(state)}")
+        say(f"building   {_line(each)}")
+    say(f"vectors    {state.rows:,}, the index takes {_size(state.bytes)}")
+    say(f"a build    {_memory_advice(state)}")
     return CLEAN
 
 
@@ -60,7 +60,7 @@ def drop() -> int:
     """
     with opened(read_settings()) as (_, database):
         dropped = vector_index.drop(database)
-    click.echo(
+    say(
         f"dropped {', '.join(dropped)}; after the re-embed: freehire-embed index build"
         if dropped
         else "nothing to do: there is no vector index"
@@ -84,7 +84,7 @@ def build(memory: str | None) -> int:
             built = vector_index.build(
                 database, memory, lambda each: advance(each.done, each.total or None, _line(each))
             )
-    click.echo("the vector index is built" if built else "nothing to do: the vector index is there and valid")
+    say("the vector index is built" if built else "nothing to do: the vector index is there and valid")
     return CLEAN
 
 

@@ -15,6 +15,7 @@ from rich.logging import RichHandler
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from freehire_embed.chunks import NAME_CHARACTERS
+from freehire_embed.printable import ACTIVE, printable
 from freehire_embed.text import one_line
 
 if TYPE_CHECKING:
@@ -23,25 +24,42 @@ if TYPE_CHECKING:
 terminal = Console(stderr=True)
 
 
+class _Formatter(logging.Formatter):
+    """A message may quote what a posting or a server says."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        record.message = printable(record.message)
+        return super().formatMessage(record)
+
+
 def configure_logging() -> None:
     """Our own messages from INFO, those of libraries from WARNING."""
+    handler: logging.Handler
     if terminal.is_terminal:
-        logging.basicConfig(
-            format="%(message)s", handlers=[RichHandler(console=terminal, show_time=False, show_path=False)]
-        )
+        handler = RichHandler(console=terminal, show_time=False, show_path=False)
+        handler.setFormatter(_Formatter("%(message)s"))
     else:
-        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(handlers=[handler])
     logging.getLogger("freehire_embed").setLevel(logging.INFO)
 
 
+def say(line: str = "", *, bold: bool = False, err: bool = False) -> None:
+    """One line of a result on stdout, whatever is in it: nothing else reaches a terminal."""
+    click.secho(printable(line), bold=bold, err=err)  # noqa: TID251 - the one place
+
+
 def print_json(value: Any) -> None:
-    """One line, so that a script can take the last one."""
-    click.echo(json.dumps(value, ensure_ascii=False, default=str))
+    """One line, so that a script can take the last one; the same value whatever the encoding of stdout."""
+    is_unicode = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+    line = json.dumps(value, ensure_ascii=not is_unicode, default=str)
+    click.echo(ACTIVE.sub(lambda found: json.dumps(found[0])[1:-1], line))  # noqa: TID251 - the one place
 
 
 def note(line: str) -> None:
     """One line about the work, apart from its result."""
-    terminal.print(line, markup=False, highlight=False, soft_wrap=True)
+    terminal.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
 
 class Advance(Protocol):

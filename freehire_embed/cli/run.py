@@ -13,7 +13,7 @@ import click
 
 from freehire_embed.cli.exits import EXPECTED, FAILED, exit_code
 from freehire_embed.cli.options import json_option, opened, option, read_settings, setting_option
-from freehire_embed.cli.output import Advance, note, print_json, progress
+from freehire_embed.cli.output import Advance, note, print_json, progress, say
 from freehire_embed.domain import Outcome
 from freehire_embed.drain import Interrupted, drain
 from freehire_embed.local.defaults import with_embedder
@@ -71,7 +71,7 @@ def run(json: bool, max_waves: int | None) -> int:
         if json:
             print_json(_counters(work, report) | {"exit_code": code, "exit_reason": reason})
         else:
-            click.echo(_summary(work, report, code, reason))
+            say(_summary(work, report, code, reason))
     return code
 
 

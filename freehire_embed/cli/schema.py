@@ -8,7 +8,7 @@ import click
 
 from freehire_embed.cli.exits import CLEAN
 from freehire_embed.cli.options import opened, option, read_settings
-from freehire_embed.cli.output import note
+from freehire_embed.cli.output import note, say
 from freehire_embed.migrate import IDENTITIES, pending
 from freehire_embed.migrate import migrate as apply
 from freehire_embed.run import resolve_profile
@@ -33,7 +33,7 @@ def migrate(width: int | None) -> int:
     with opened(read_settings()) as (settings, database):
         width = width or width_in_force(settings, database)
         applied = apply(database, width, report=lambda name: note(f"applying {name}"))
-    click.echo(f"{len(applied)} migrations applied" if applied else "nothing to do: the schema is up to date")
+    say(f"{len(applied)} migrations applied" if applied else "nothing to do: the schema is up to date")
     return CLEAN
 
 

@@ -18,7 +18,7 @@ from freehire_embed.cli.options import (
     option,
     read_settings,
 )
-from freehire_embed.cli.output import note, posting_line, print_json
+from freehire_embed.cli.output import note, posting_line, print_json, say
 from freehire_embed.local.defaults import with_embedder
 from freehire_embed.run import make_embedder, resolve_profile
 from freehire_embed.store.identities import check_usable, target
@@ -141,7 +141,7 @@ def _explain(explanation: Explanation) -> None:
 def show(hits: Sequence[Hit]) -> None:
     """One line a posting and its snippet below."""
     if not hits:
-        click.echo("nothing found: is anything embedded yet? See `freehire-embed status`")
+        say("nothing found: is anything embedded yet? See `freehire-embed status`")
     for number, hit in enumerate(hits, 1):
-        click.echo(posting_line(number, hit.title, hit.company, hit.distance, hit.url))
-        click.echo(f"     {hit.snippet}")
+        say(posting_line(number, hit.title, hit.company, hit.distance, hit.url))
+        say(f"     {hit.snippet}")

@@ -9,7 +9,7 @@ import click
 
 from freehire_embed.cli.exits import CLEAN, FAILED
 from freehire_embed.cli.options import ID, identity_followed, json_option, opened, option, read_settings
-from freehire_embed.cli.output import posting_line, print_json, progress
+from freehire_embed.cli.output import posting_line, print_json, progress, say
 from freehire_embed.similar import NotEmbedded, refresh, similar_to
 from freehire_embed.store.similar import KEPT, count_lists
 
@@ -42,21 +42,21 @@ def similar(posting: int | None, limit: int, refreshing: bool, json: bool) -> in
             try:
                 shown = similar_to(database, model, posting, limit)
             except NotEmbedded as reason:
-                click.echo(f"freehire-embed: {reason}", err=True)
+                say(f"freehire-embed: {reason}", err=True)
                 return FAILED
     if posting is None:
         if json:
             print_json(asdict(report))
         else:
-            click.echo(_summary(report))
+            say(_summary(report))
         return CLEAN
     if json:
         print_json([asdict(each) for each in shown])
         return CLEAN
     if not shown:
-        click.echo("nothing like it: no other company has embedded postings")
+        say("nothing like it: no other company has embedded postings")
     for number, each in enumerate(shown, 1):
-        click.echo(posting_line(number, each.title, each.company, each.distance, each.url))
+        say(posting_line(number, each.title, each.company, each.distance, each.url))
     return CLEAN
 
 

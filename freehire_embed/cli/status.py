@@ -9,7 +9,7 @@ import click
 
 from freehire_embed.cli.exits import CLEAN
 from freehire_embed.cli.options import identity_followed, json_option, opened, read_settings, setting_option
-from freehire_embed.cli.output import duration, print_json
+from freehire_embed.cli.output import duration, print_json, say
 from freehire_embed.metrics import exposition
 from freehire_embed.run import resolve_profile
 from freehire_embed.store import vector_index
@@ -46,13 +46,13 @@ def show_status(state: Status) -> None:
     coverage = state.coverage
     share = f" ({coverage.covered / coverage.eligible:.1%})" if coverage.eligible else ""
     eta = "not known" if state.eta_seconds is None else duration(state.eta_seconds)
-    click.echo(f"target     {state.target_model}")
-    click.echo(f"coverage   {coverage.covered} of {coverage.eligible} eligible postings{share}")
-    click.echo(f"           {coverage.stale} stale, {coverage.no_text} without text")
-    click.echo(f"queue      {state.depth} live, {state.leased} of them leased, {state.dead} dead")
-    click.echo(f"oldest     {duration(state.oldest_seconds)}")
+    say(f"target     {state.target_model}")
+    say(f"coverage   {coverage.covered} of {coverage.eligible} eligible postings{share}")
+    say(f"           {coverage.stale} stale, {coverage.no_text} without text")
+    say(f"queue      {state.depth} live, {state.leased} of them leased, {state.dead} dead")
+    say(f"oldest     {duration(state.oldest_seconds)}")
     rate = "not known" if state.rate_per_hour is None else f"{state.rate_per_hour:.0f} postings an hour"
-    click.echo(f"rate       {rate}; time left {eta}")
+    say(f"rate       {rate}; time left {eta}")
 
 
 @click.command(short_help="Print the status as Prometheus text.")
@@ -65,7 +65,8 @@ def metrics() -> int:
     with opened(read_settings()) as (settings, database):
         model = identity_followed(settings, database)
         state = measure_status(database, model, settings.lease_seconds, no_text=False)
-        click.echo(exposition(state, measure_totals(database)), nl=False)
+        for line in exposition(state, measure_totals(database)).splitlines():
+            say(line)
     return CLEAN
 
 
@@ -88,7 +89,7 @@ def plan(json: bool) -> int:
         return CLEAN
     _show(made)
     if unindexed:
-        click.echo(f"index      {vector_index.ADVICE}")
+        say(f"index      {vector_index.ADVICE}")
     return CLEAN
 
 
@@ -98,13 +99,9 @@ def _show(made: Plan) -> None:
         if made.seconds is None
         else f"about {duration(made.seconds)}"
     )
-    click.echo(f"model      {made.model}")
-    click.echo(
-        f"embed      {made.missing} never embedded, {made.content} changed, {made.by_model} of another model"
-    )
-    click.echo(f"clear      {made.clear} closed, reposts or not tech any more")
-    click.echo(
-        f"waiting    {made.queued} of these are queued already, {made.dead} are blocked by a dead letter"
-    )
-    click.echo(f"passages   about {made.passages} to embed")
-    click.echo(f"time       {time_needed}")
+    say(f"model      {made.model}")
+    say(f"embed      {made.missing} never embedded, {made.content} changed, {made.by_model} of another model")
+    say(f"clear      {made.clear} closed, reposts or not tech any more")
+    say(f"waiting    {made.queued} of these are queued already, {made.dead} are blocked by a dead letter")
+    say(f"passages   about {made.passages} to embed")
+    say(f"time       {time_needed}")
