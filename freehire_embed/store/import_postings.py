@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from psycopg import errors
 
 from freehire_embed.queries import query
-from freehire_embed.store.database import execute, fetch
+from freehire_embed.store.database import execute
 from freehire_embed.store.divide import divide
 from freehire_embed.store.faults import DatabaseMisfit
 
@@ -81,9 +81,9 @@ class PostingImport:
         """Closes the open postings of the sources seen so far whose keys were not seen; returns how many."""
 
         def work(connection: Connection) -> int:
-            execute(connection, "import_keys")
+            execute(connection, "import_seen")
             self._keys.seek(0)
-            with connection.cursor().copy(query("import_copy_keys")) as copy:
+            with connection.cursor().copy(query("import_seen_copy")) as copy:
                 for line in self._keys:
                     copy.write_row(json.loads(line))
             return execute(connection, "import_close_missing")
@@ -119,8 +119,7 @@ class PostingImport:
             "hashes": [posting.content_hash for posting in batch],
         }
         with _as_the_owner():
-            rows = self._database.transact(lambda connection: fetch(connection, "import_postings", columns))
-        written = [row.added for row in rows]
+            written = [row.added for row in self._database.rows("import_postings", columns)]
         keys = {(posting.source, posting.external_id) for posting in batch}
         self._keys.writelines(f"{json.dumps(key)}\n" for key in keys)
         return BatchReport(sum(written), len(written) - sum(written), len(keys) - len(written))

@@ -1,1 +1,0 @@
-copy import_keys (source, external_id) from stdin

@@ -1,0 +1,1 @@
+copy pg_temp.freehire_embed_seen (source, external_id) from stdin
