@@ -23,7 +23,9 @@ from freehire_embed.drill.checks import wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-NOT_INSTALLED = "PgBouncer is not installed (apt-get install pgbouncer): nothing is seen of how it works through a pooler"
+NOT_INSTALLED = (
+    "PgBouncer is not installed (apt-get install pgbouncer): nothing is seen of how it works through a pooler"
+)
 _PORT = 6432
 
 

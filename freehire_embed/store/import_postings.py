@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-import psycopg
-
-from freehire_embed.store.database import execute, fetch
+from freehire_embed.queries import query
+from freehire_embed.store.database import execute
 from freehire_embed.store.divide import divide
-from freehire_embed.store.faults import translate
+from freehire_embed.store.faults import for_the_owner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from typing import IO
 
     from freehire_embed.posting import Posting
     from freehire_embed.store.database import Connection, Database
@@ -36,25 +38,21 @@ class BatchReport:
 
 @contextmanager
 def posting_import(database: Database) -> Iterator[PostingImport]:
-    """Opens one import of any number of files, on one connection; each batch commits by itself.
+    """Opens one import of any number of files; each batch commits by itself.
 
     Raises DatabaseFault. An import that broke off is simply repeated: what is there already stays untouched.
     """
-    with _explained(), database.connection() as connection:
-        execute(connection, "import_session")
-        try:
-            yield PostingImport(connection)
-        finally:
-            # The connection goes back to the pool and must not take the keys with it.
-            if not connection.broken:
-                execute(connection, "import_forget")
+    # Millions of keys have no place in memory, and a temporary table lives no longer than its transaction.
+    with for_the_owner("import"), tempfile.TemporaryFile("w+", encoding="utf-8") as keys:
+        yield PostingImport(database, keys)
 
 
 class PostingImport:
     """See `posting_import`."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, database: Database, keys: IO[str]) -> None:
+        self._database = database
+        self._keys = keys
 
     def add(self, postings: Iterable[Posting]) -> Iterator[BatchReport]:
         """Adds or updates by (source, external_id), batch after batch."""
@@ -64,7 +62,16 @@ class PostingImport:
 
     def close_missing(self) -> int:
         """Closes the open postings of the sources seen so far whose keys were not seen; returns how many."""
-        return execute(self._connection, "import_close_missing")
+
+        def work(connection: Connection) -> int:
+            execute(connection, "import_seen")
+            self._keys.seek(0)
+            with connection.cursor().copy(query("import_seen_copy")) as copy:
+                for line in self._keys:
+                    copy.write_row(json.loads(line))
+            return execute(connection, "import_close_missing")
+
+        return self._database.transact(work)
 
     def _write(self, batch: Sequence[Posting]) -> BatchReport:
         parts, rejected = divide(range(len(batch)), lambda places: self._upsert([batch[i] for i in places]))
@@ -93,15 +100,7 @@ class PostingImport:
             "closed": [posting.closed_at for posting in batch],
             "hashes": [posting.content_hash for posting in batch],
         }
-        with _explained(), self._connection.transaction():
-            written = [row.added for row in fetch(self._connection, "import_postings", columns)]
+        written = [row.added for row in self._database.rows("import_postings", columns)]
         keys = {(posting.source, posting.external_id) for posting in batch}
+        self._keys.writelines(json.dumps(key) + "\n" for key in keys)
         return BatchReport(sum(written), len(written) - sum(written), len(keys) - len(written))
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    try:
-        yield
-    except psycopg.Error as error:
-        raise translate(error) from error

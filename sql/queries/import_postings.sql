@@ -12,10 +12,6 @@ with given as (
         closed_at, content_hash, place
     )
     order by source, external_id, place desc
-), seen as (
-    insert into import_seen (source, external_id)
-    select source, external_id from given
-    on conflict do nothing
 )
 insert into jobs as j (
     source, external_id, url, title, company, company_slug, description, public_slug, posted_at, is_tech, closed_at,

@@ -1,0 +1,1 @@
+copy pg_temp.import_seen (source, external_id) from stdin
