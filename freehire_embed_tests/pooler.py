@@ -1,7 +1,7 @@
 """A real PgBouncer in front of the test server, as most deployments have one: `pool_mode = transaction`.
 
-All else is left at its default, `server_reset_query` included: it is not run in this mode, so whatever a client leaves
-on a server connection is the next client's.
+All else is left at its default, `server_reset_query` included: it is not run in this mode, so whatever a client
+leaves on a server connection is the next client's.
 """
 
 from __future__ import annotations
