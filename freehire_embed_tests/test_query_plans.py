@@ -15,6 +15,8 @@ from freehire_embed_tests.catalogue import MODEL, count
 if TYPE_CHECKING:
     from freehire_embed.store.database import Database
 
+pytestmark = pytest.mark.directly  # a pooler changes no plan
+
 POSTINGS = 20_000
 QUEUED = 12_000
 
@@ -38,7 +40,6 @@ def catalogue(sql: psycopg.Connection, database: Database) -> psycopg.Connection
         [],
     )
     sql.execute("vacuum analyze")
-    sql.execute(query("session"))
     return sql
 
 

@@ -155,7 +155,7 @@ def translate(error: psycopg.Error, because: str = "") -> Exception:
         return DatabaseMisfit(f"the statement cannot be sent: {said}")
     cause = _CAUSES.get(state) or _CAUSES.get(state[:2])
     if cause is not None:
-        timed_out = state == "57014" and "statement_timeout" in because
+        timed_out = state == "57014" and because.startswith("statement_timeout")
         fault = StatementTimeout if timed_out else cause.fault
         return fault(cause.sentence.format(error=said, because=because or "the server does not say why"))
     if state[:2] in _ROW_CLASSES:

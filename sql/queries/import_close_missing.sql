@@ -2,7 +2,7 @@
 update jobs j
 set closed_at = now(), updated_at = now()
 where j.closed_at is null
-    and j.source in (select source from pg_temp.import_seen)
+    and j.source in (select source from pg_temp.freehire_embed_seen)
     and not exists (
-        select from pg_temp.import_seen s where s.source = j.source and s.external_id = j.external_id
+        select from pg_temp.freehire_embed_seen s where s.source = j.source and s.external_id = j.external_id
     )

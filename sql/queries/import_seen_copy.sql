@@ -1,1 +1,1 @@
-copy pg_temp.import_seen (source, external_id) from stdin
+copy pg_temp.freehire_embed_seen (source, external_id) from stdin
