@@ -73,7 +73,7 @@ def diagnose(settings: Settings, environment: Mapping[str, str]) -> Iterator[Che
                 profile = resolve_profile(settings, None)
             else:
                 profile = resolve_profile(settings, database)
-                yield from _schema(database, profile)
+                yield from _schema(settings, database, profile)
         except (SettingsError, DatabaseFault) as error:
             yield _faulty("database" if isinstance(error, DatabaseFault) else "settings", error)
         if profile is not None:
@@ -168,13 +168,13 @@ def _database(database: Database) -> Iterator[Check]:
         yield Check("migrations", True, "none pending")
 
 
-def _schema(database: Database, profile: Profile) -> Iterator[Check]:
+def _schema(settings: Settings, database: Database, profile: Profile) -> Iterator[Check]:
     try:
         identities.check_usable(database, profile)
     except (SettingsError, DatabaseFault) as error:
         yield _faulty("identity", error)
     else:
-        target = identities.target(database)
+        target = identities.target(database, load_profiles(settings.profiles_path))
         found = f"{profile.identity}, {profile.width} wide"
         new = (
             ""

@@ -60,11 +60,9 @@ def blocker(connection: Connection, *, readers: bool) -> str:
 
 def _canceller(connection: Connection) -> str:
     settings = server_settings(connection, ["statement_timeout"])
-    return (
-        str(settings[0])
-        if settings
-        else "somebody cancelled it (pg_cancel_backend), or a statement_timeout that is gone by now"
-    )
+    if settings:
+        return str(settings[0])
+    return "somebody cancelled it (pg_cancel_backend), or a statement_timeout that is gone by now"
 
 
 def _read_only_because(connection: Connection) -> str:
