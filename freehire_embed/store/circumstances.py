@@ -35,10 +35,16 @@ class ServerSetting(NamedTuple):
     """As in pg_settings."""
     role: str
     database: str
+    seconds: float | None
+    """Of a time-out."""
 
     def __str__(self) -> str:
-        whose = _SOURCES.get(self.source, self.source).format(role=self.role, database=self.database)
-        return f"{self.name} is {self.value}, set by {whose}"
+        return f"{self.name} is {self.value}, set by {self.by}"
+
+    @property
+    def by(self) -> str:
+        """The statement or place that sets it."""
+        return _SOURCES.get(self.source, self.source).format(role=self.role, database=self.database)
 
 
 def server_settings(connection: Connection, names: Iterable[str]) -> list[ServerSetting]:
@@ -65,12 +71,15 @@ def _canceller(connection: Connection) -> str:
     return "somebody cancelled it (pg_cancel_backend), or a statement_timeout that is gone by now"
 
 
-def _read_only_because(connection: Connection) -> str:
-    (standby,) = connection.execute(query("session_read_only")).fetchone() or (False,)
+def read_only_because(connection: Connection) -> str | None:
+    """Why nothing can be written; None where it can."""
+    standby, read_only = connection.execute(query("session_read_only")).fetchone() or (False, False)
     if standby:
         return "it is a standby"
+    if not read_only:
+        return None
     settings = server_settings(connection, ["default_transaction_read_only"])
-    return str(settings[0]) if settings else "it was, and is not any more"
+    return str(settings[0]) if settings else "its transactions are"
 
 
 def _owner(connection: Connection) -> str:
@@ -81,7 +90,7 @@ def _owner(connection: Connection) -> str:
 _ASKED: dict[str, Callable[[Connection], str]] = {
     "55P03": lambda connection: blocker(connection, readers=False),
     "57014": _canceller,
-    "25006": _read_only_because,
+    "25006": lambda connection: read_only_because(connection) or "it is not any more",
     "42501": _owner,
 }
 
