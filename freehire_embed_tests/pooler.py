@@ -35,7 +35,7 @@ def find() -> str | None:
 
 
 @contextmanager
-def pooler(server: str) -> Iterator[str]:
+def pooler(server: str, mode: str = "transaction") -> Iterator[str]:
     """The libpq URL of a PgBouncer in front of `server`, any database and any role of it."""
     program = find()
     assert program is not None
@@ -46,7 +46,7 @@ def pooler(server: str) -> Iterator[str]:
         f"""[databases]
 * = host={upstream["host"]} port={upstream["port"]} auth_user={upstream["user"]}
 [pgbouncer]
-pool_mode = transaction
+pool_mode = {mode}
 listen_port = {_PORT}
 unix_socket_dir = {folder}
 auth_type = trust

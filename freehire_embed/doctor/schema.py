@@ -94,7 +94,9 @@ def _indexes(database: Database) -> Iterator[Check]:
     useless = _useless(found)
     if useless:
         # somebody else's queries may need them
-        told = f"{', '.join(useless)} serve no query of ours and cost every write: drop what nobody else needs"
+        told = (
+            f"{', '.join(useless)} serve no query of ours and cost every write: drop what nobody else needs"
+        )
         yield Check("indexes", True, told)
     if not complaints:
         yield Check("indexes", True, "all there and valid")
