@@ -19,10 +19,10 @@ import psycopg
 from freehire_embed.profiles import MAX_WIDTH
 from freehire_embed.queries import SQL_DIR, query
 from freehire_embed.settings import SettingsError
-from freehire_embed.store import vector_index
-from freehire_embed.store.database import fetch
-from freehire_embed.store.faults import DatabaseDown, DatabaseMisfit, RowRejected, translate
-from freehire_embed.store.identities import vector_width
+from freehire_embed.store import circumstances, indexes, vector_index
+from freehire_embed.store.database import execute, fetch, transaction
+from freehire_embed.store.faults import DatabaseDown, DatabaseMisfit, RowRejected, for_the_owner
+from freehire_embed.store.sessions import unhurried
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -64,18 +64,20 @@ def migrate(
             f"vectors of width {width} cannot be indexed: an HNSW index takes 1 to {MAX_WIDTH}"
         )
     applied = []
-    with database.connection() as connection, _alone(connection), _explained():
-        _install_pgvector(connection)
-        connection.execute(query("migrations_table"))
-        _check_existing(database, connection, width)
-        done = {row[0] for row in connection.execute(query("migrations_applied"))}
+    with (
+        for_the_owner("migrate"),
+        _explained(database),
+        _alone(database),
+        database.connection() as connection,
+    ):
+        with transaction(connection):
+            _check_existing(connection, width)
+            _install_pgvector(connection)
+            connection.execute(query("migrations_table"))
+            done = {row.name for row in fetch(connection, "migrations_applied")}
         for path in migrations():
-            if path.stem in done and not _is_invalid_index(connection, path):
-                continue
-            if report:
-                report(path.stem)
-            _apply(connection, path, width, patience_seconds)
-            applied.append(path.stem)
+            if _apply(database, connection, path, width, patience_seconds, report, done=path.stem in done):
+                applied.append(path.stem)
     return applied
 
 
@@ -86,10 +88,9 @@ def migrations() -> list[Path]:
 
 def pending(database: Database) -> list[str]:
     """Names of migrations that this database lacks; all of them on an empty one."""
-    with _explained(), database.connection() as connection:
-        if connection.execute(query("migrations_exist")).fetchone() == (None,):
-            return [path.stem for path in migrations()]
-        done = {row[0] for row in connection.execute(query("migrations_applied"))}
+    done: set[str] = set()
+    if database.rows("migrations_exist")[0].there:
+        done = {row.name for row in database.rows("migrations_applied")}
     return [path.stem for path in migrations() if path.stem not in done]
 
 
@@ -99,33 +100,54 @@ def index_names() -> dict[str, str]:
     return {index: stem for index, stem in named.items() if index is not None}
 
 
-def _apply(connection: Connection, path: Path, width: int, patience_seconds: float) -> None:
-    statement = path.read_bytes().replace(b"${width}", str(width).encode())
+def _apply(
+    database: Database,
+    connection: Connection,
+    path: Path,
+    width: int,
+    patience_seconds: float,
+    report: Callable[[str], None] | None,
+    *,
+    done: bool,
+) -> bool:
+    """True when something had to be done. Indexes are looked at each time: they get lost, or are left invalid."""
     index = _index_name(path)
+    if done and (index is None or not _is_wanted(connection, index)):
+        return False
+    if report:
+        report(path.stem)
     if index is None:
+        statement = path.read_bytes().replace(b"${width}", str(width).encode())
         _in_haste(connection, path.stem, statement, time.monotonic() + patience_seconds)
-        return
-    connection.execute(query("migrations_patience"))
-    if _is_invalid_index(connection, path):
-        logger.warning("index %s is left over from a build that failed; building it again", index)
-        connection.execute(
-            psycopg.sql.SQL("drop index concurrently {}").format(psycopg.sql.Identifier(index))
-        )
-    if index != vector_index.NAME or not vector_index.is_served(connection):
-        connection.execute(statement)
-    connection.execute(query("migrations_record"), {"name": path.stem})
+        return True
+    with unhurried(database) as session:
+        if index != vector_index.NAME or not vector_index.is_served(session):
+            indexes.ensure(session, index, path.read_bytes())
+    with transaction(connection):
+        execute(connection, "migrations_record", {"name": path.stem})
+    return True
+
+
+def _is_wanted(connection: Connection, name: str) -> bool:
+    """Whether an index that was there once has to be built; the vector index may have been dropped on purpose."""
+    with transaction(connection):
+        same = indexes.serving(indexes.expected()[name], indexes.present(connection))
+    if any(index.valid for index in same):
+        return False
+    return bool(same) or name != vector_index.NAME
 
 
 def _in_haste(connection: Connection, name: str, statement: bytes, deadline: float) -> None:
     while True:
         try:
-            with connection.transaction():
-                connection.execute(query("migrations_haste"))
+            with transaction(connection):
+                execute(connection, "migrations_haste")
                 connection.execute(statement)
-                connection.execute(query("migrations_record"), {"name": name})
+                execute(connection, "migrations_record", {"name": name})
             return
         except psycopg.errors.LockNotAvailable as error:
-            blocker = _blocker(connection)
+            with transaction(connection):
+                blocker = circumstances.blocker(connection, readers=True)
             if time.monotonic() > deadline:
                 raise DatabaseDown(
                     f"{name} was not applied: {blocker}; try again when that is done"
@@ -134,25 +156,9 @@ def _in_haste(connection: Connection, name: str, statement: bytes, deadline: flo
         time.sleep(_PAUSE_SECONDS)
 
 
-def _blocker(connection: Connection) -> str:
-    found = fetch(connection, "migrations_blocker")
-    if not found:
-        return "a table was locked by somebody who is gone by now"
-    held = found[0]
-    by = f"pid {held.pid}" + (f" ({held.application})" if held.application else "")
-    return f"{held.relation} is locked by {by}, in a transaction for {held.seconds or 0:.0f} s"
-
-
 def _index_name(path: Path) -> str | None:
     match = _CONCURRENTLY.match(path.read_text(encoding="utf-8"))
     return match.group(1) if match else None
-
-
-def _is_invalid_index(connection: Connection, path: Path) -> bool:
-    index = _index_name(path)
-    if index is None:
-        return False
-    return connection.execute(query("migrations_invalid_index"), {"index": index}).fetchone() is not None
 
 
 def _install_pgvector(connection: Connection) -> None:
@@ -169,41 +175,47 @@ def _install_pgvector(connection: Connection) -> None:
         ) from error
 
 
-def _check_existing(database: Database, connection: Connection, width: int) -> None:
-    there = {row[0] for row in connection.execute(query("migrations_jobs_columns"))}
+def _check_existing(connection: Connection, width: int) -> None:
+    astray = fetch(connection, "migrations_astray")
+    if astray:
+        raise DatabaseMisfit(
+            f"{astray[0].name} lies in the schema {astray[0].schema} and belongs into public: ALTER TABLE "
+            f"{astray[0].schema}.{astray[0].name} SET SCHEMA public, the other tables likewise"
+        )
+    there = {row.attname for row in fetch(connection, "migrations_jobs_columns")}
     if there and not there >= _READ_COLUMNS:
         missing = ", ".join(sorted(_READ_COLUMNS - there))
         raise DatabaseMisfit(f"the existing table jobs is not freehire's: it has no {missing}")
-    existing = vector_width(database)
-    if existing is not None and existing != width:
+    existing = fetch(connection, "vector_width")
+    if existing and existing[0].width != width:
         raise DatabaseMisfit(
-            f"job_semantic_chunks.embedding is {existing} wide, asked for is {width}: set EMBED_MODEL (or "
+            f"job_semantic_chunks.embedding is {existing[0].width} wide, asked for is {width}: set EMBED_MODEL (or "
             "--width) to a profile of that width, or use another database"
         )
 
 
 @contextmanager
-def _alone(connection: Connection) -> Iterator[None]:
-    """One migrator at a time. A session lock, since index builds need to be outside transactions."""
+def _alone(database: Database) -> Iterator[None]:
+    """One migrator at a time, by a lock that a transaction of its own holds: a pooler keeps no session's locks."""
     waiting = False
-    while not fetch(connection, "migrations_lock")[0].taken:
-        if not waiting:
-            logger.warning("another migrator is at work; waiting for it to end")
-        waiting = True
-        time.sleep(_PAUSE_SECONDS)
-    try:
-        yield
-    finally:
-        if not connection.closed:
-            connection.execute(query("migrations_unlock"))
+    with database.connection() as guard:
+        while True:
+            with transaction(guard):
+                if fetch(guard, "migrations_lock")[0].taken:
+                    yield
+                    return
+            if not waiting:
+                logger.warning("another migrator is at work; waiting for it to end")
+            waiting = True
+            time.sleep(_PAUSE_SECONDS)
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _explained(database: Database) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        fault = translate(error)
+        fault = database.fault(error)
         if isinstance(fault, RowRejected):
             raise DatabaseMisfit(f"the schema cannot be brought up to date: {fault}") from error
         raise fault from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from freehire_embed.profiles import DEFAULT_IDENTITY, LOCAL_IDENTITY, find_profile, load_profiles
@@ -27,9 +28,31 @@ logger = logging.getLogger(__name__)
 
 def resolve_profile(settings: Settings, database: Database | None) -> Profile:
     """The profile in force: EMBED_MODEL, else the database's target, else the default of a new database."""
-    identity = settings.model or (identities.target(database) if database else None)
+    profiles = load_profiles(settings.profiles_path)
+    identity = settings.model
     default = LOCAL_IDENTITY if settings.local else DEFAULT_IDENTITY
-    return find_profile(identity or default, load_profiles(settings.profiles_path))
+    if identity is None and database is not None:
+        identity = identities.target(database, profiles)
+        if identity is None and (stamped := identities.stamped(database)):
+            _say_unknown(stamped[0], default)
+    return find_profile(identity or default, profiles)
+
+
+def followed_identity(settings: Settings, database: Database) -> str:
+    """The identity in force in the database, whatever EMBED_MODEL says; before there is one, what would be."""
+    profiles = load_profiles(settings.profiles_path)
+    return identities.target(database, profiles) or resolve_profile(settings, None).identity
+
+
+@cache
+def _say_unknown(stamp: str, default: str) -> None:
+    """Once: several parts of a run ask for the profile."""
+    logger.warning(
+        "the postings are stamped %s, which no profile describes; going on under %s. If that is not meant, set "
+        "EMBED_MODEL and declare the other in EMBED_PROFILES",
+        stamp,
+        default,
+    )
 
 
 def make_embedder(settings: Settings, profile: Profile, *, rows_per_request: int = 32) -> TeiEmbedder:

@@ -17,10 +17,24 @@ from freehire_embed.drill.faulty_tei import FaultyTei
 from freehire_embed.local import postgres
 from freehire_embed.migrate import migrate
 from freehire_embed.store.database import Database
+from freehire_embed_tests import pooler as pgbouncer
 from freehire_embed_tests.deployment import SERVED, WIDTH, environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+# Whoever is handed one of these works on the store, and does so once more through a pooler.
+_STORE_FIXTURES = {"database", "wire", "empty_database_url"}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if (
+        _STORE_FIXTURES.intersection(metafunc.fixturenames)
+        and "dagster" not in metafunc.module.__name__
+        and not any(metafunc.definition.iter_markers("directly"))
+    ):
+        metafunc.parametrize("pooled", [False, True], ids=["direct", "pooled"])
 
 
 def _in(server: str, name: str) -> str:
@@ -55,25 +69,58 @@ def template(server: str) -> str:
 _number = itertools.count()
 
 
+@pytest.fixture(scope="session")
+def pooler(server: str) -> Iterator[str]:
+    """A libpq URL of a PgBouncer in transaction mode in front of the server."""
+    if pgbouncer.find() is None:
+        pytest.skip(pgbouncer.NOT_INSTALLED)
+    with pgbouncer.pooler(server) as url:
+        yield url
+
+
+@pytest.fixture
+def pooled() -> bool:
+    """Whether the code under test goes through a pooler; `pytest_generate_tests` says so."""
+    return False
+
+
+@pytest.fixture
+def entrance(server: str, pooled: bool, request: pytest.FixtureRequest) -> str:
+    """A libpq URL of the server as the code under test reaches it."""
+    return request.getfixturevalue("pooler") if pooled else server
+
+
 def _fresh(server: str, template: str) -> Iterator[str]:
     name = f"test_{os.getpid()}_{next(_number)}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"create database {name} template {template}")
-    yield _in(server, name)
+    yield name
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"drop database {name} with (force)")
 
 
 @pytest.fixture
-def database_url(server: str, template: str) -> Iterator[str]:
-    """URL of a migrated, empty database of this test's own."""
+def database_name(server: str, template: str) -> Iterator[str]:
+    """A migrated, empty database of this test's own."""
     yield from _fresh(server, template)
 
 
 @pytest.fixture
-def empty_database_url(server: str) -> Iterator[str]:
+def database_url(entrance: str, database_name: str) -> str:
+    return _in(entrance, database_name)
+
+
+@pytest.fixture
+def direct_url(server: str, database_name: str) -> str:
+    """The same database, past any pooler: for arranging and looking."""
+    return _in(server, database_name)
+
+
+@pytest.fixture
+def empty_database_url(server: str, entrance: str) -> Iterator[str]:
     """URL of a database with nothing in it."""
-    yield from _fresh(server, "template0")
+    for name in _fresh(server, "template0"):
+        yield _in(entrance, name)
 
 
 @pytest.fixture
@@ -83,9 +130,9 @@ def database(database_url: str) -> Iterator[Database]:
 
 
 @pytest.fixture
-def sql(database_url: str) -> Iterator[psycopg.Connection]:
+def sql(direct_url: str) -> Iterator[psycopg.Connection]:
     """A plain connection for arranging and looking, apart from the code under test."""
-    with psycopg.connect(database_url, autocommit=True) as connection:
+    with psycopg.connect(direct_url, autocommit=True) as connection:
         yield connection
 
 

@@ -6,6 +6,7 @@ import itertools
 import math
 import os
 import signal
+import subprocess
 import threading
 from contextlib import contextmanager
 
@@ -16,7 +17,7 @@ from pydantic import SecretStr
 from freehire_embed.domain import HaltKind
 from freehire_embed.drill import tei_faults
 from freehire_embed.drill.checks import wait_until
-from freehire_embed.drill.wire import Wire
+from freehire_embed.drill.wire import Phase, Wire
 from freehire_embed.local import postgres
 from freehire_embed.migrate import migrate
 from freehire_embed.store.database import Database
@@ -29,7 +30,7 @@ from freehire_embed_tests.bench import (
     leased,
     server,
 )
-from freehire_embed_tests.catalogue import add_posting, count, entry, expire_leases, stamp
+from freehire_embed_tests.catalogue import add_posting, count, entry, expire_leases, outbox, stamp
 from freehire_embed_tests.conftest import WIDTH
 
 _number = itertools.count(1)
@@ -169,8 +170,6 @@ def test_a_reason_that_postgres_cannot_hold_is_booked_all_the_same(sql, database
 
 def test_what_is_queued_is_worked_when_no_more_can_be_queued(sql, database, tei):
     done = postings(sql, 2)
-    from freehire_embed_tests.catalogue import outbox
-
     outbox(database).enqueue()
     postings(sql, 1)
     with broken(sql, "semantic_outbox", "insert", "XX001"):
@@ -286,6 +285,48 @@ def test_a_server_restarted_in_mid_run_costs_nothing(own_server, tei):
             assert endings(report) == {"indexed": 6}
             assert charged(sql) == 0
             assert_catalogue_comes_right(sql, database)
+
+
+def test_a_commit_that_a_failover_lost_is_done_again(own_server):
+    """The server that answers after the failover never came as far as the transaction that is asked about."""
+    state, url = own_server
+    data, before = state / "postgres", state / "before"
+    with psycopg.connect(url, autocommit=True) as sql:
+        sql.execute("truncate jobs cascade")
+        ids = postings(sql, 3)
+    stop(state)
+    subprocess.run(["cp", "-a", data, before], check=True)
+    postgres.start(state)
+    with Wire(url) as wire, Database(SecretStr(wire.url)) as database:
+        queue = outbox(database)
+        wire.cut_at("insert into semantic_outbox", Phase.ANSWERED, commit=True)
+        reports = []
+        enqueue = threading.Thread(target=lambda: reports.append(queue.enqueue()))
+        enqueue.start()
+        assert wire.was_cut.wait(20)
+        with wire.refuse():
+            stop(state)
+            subprocess.run(["rm", "-r", data], check=True)
+            before.rename(data)
+            postgres.start(state)
+        enqueue.join(60)
+        with psycopg.connect(url, autocommit=True) as sql:
+            assert sorted(sql.execute("select job_id from semantic_outbox").fetchall()) == [(i,) for i in ids]
+    assert [report.missing for report in reports] == [3]
+
+
+def test_a_column_whose_type_is_changed_in_mid_run_ends_no_run(sql, database, tei):
+    """Postgres refuses a prepared statement whose result has another type by now."""
+    postings(sql, 14)
+
+    async def change(exchange):
+        sql.execute("alter table jobs alter column title type varchar(900)")
+        await exchange.reply(503, b"")
+
+    tei.fail(change, marker="Engineer", after=9, times=1)
+    report = drained(database, tei, EMBED_BATCH_SIZE="1")
+    assert endings(report) == {"indexed": 14}
+    assert report.exit_code == 0
 
 
 def test_a_page_that_is_really_damaged_costs_its_own_posting_only(own_server, tei):

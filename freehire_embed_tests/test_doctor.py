@@ -143,14 +143,18 @@ def test_a_superseded_identity_is_wrong_and_a_new_one_is_announced(
 
 def test_missing_and_invalid_indexes_are_wrong(deployed: dict[str, str], sql: psycopg.Connection) -> None:
     sql.execute("drop index semantic_outbox_claim_idx")
-    assert "0008_semantic_outbox_claim" in wrong(deployed)["indexes"].fix
-    sql.execute("delete from freehire_embed_migrations where name = '0008_semantic_outbox_claim'")
+    assert wrong(deployed)["indexes"].found == "semantic_outbox_claim_idx is missing"
     assert wrong(deployed)["indexes"].fix == "run `freehire-embed migrate`"
     sql.execute("create index semantic_outbox_claim_idx on semantic_outbox (id)")
+    assert "another index than it should be" in wrong(deployed)["indexes"].found
+    sql.execute("drop index semantic_outbox_claim_idx")
     sql.execute(
-        "update pg_index set indisvalid = false where indexrelid = 'semantic_outbox_claim_idx'::regclass"
+        "create index of_another_name on semantic_outbox (job_posted_at desc nulls last, job_id desc) "
+        "where failed_at is null"
     )
-    assert "invalid" in wrong(deployed)["indexes"].found
+    assert "indexes" not in wrong(deployed)
+    sql.execute("update pg_index set indisvalid = false where indexrelid = 'of_another_name'::regclass")
+    assert wrong(deployed)["indexes"].found == "of_another_name is invalid"
 
 
 def test_vectors_out_of_line_are_told_and_not_wrong(
@@ -165,7 +169,7 @@ def test_vectors_out_of_line_are_told_and_not_wrong(
 def test_an_old_transaction_is_wrong(
     deployed: dict[str, str], sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("freehire_embed.doctor._OLD_SNAPSHOT_SECONDS", -1)
+    monkeypatch.setattr("freehire_embed.doctor.schema._OLD_SNAPSHOT_SECONDS", -1)
     with sql.transaction():
         sql.execute("set transaction isolation level repeatable read")
         sql.execute("select count(*) from jobs")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import SecretStr
 
+from freehire_embed.store.database import Database
+from freehire_embed.store.faults import StatementTimeout
 from freehire_embed_tests.catalogue import MODEL, add_posting, count, entry, outbox
 
 
@@ -90,3 +93,51 @@ def test_a_backfill_window_queues_only_its_month(sql, database):
     assert queue.enqueue().enqueued == 1
     wave = queue.claim(10)
     assert [claim.job_id for claim in wave.claims] == [inside]
+
+
+@pytest.fixture
+def cancelled_above(sql, monkeypatch):
+    """More than so many rows at once outlast the database's statement_timeout; parts go down to 40 ids."""
+    monkeypatch.setattr("freehire_embed.store.outbox._SMALLEST_PART", 40)
+    sql.execute(f"alter database {sql.info.dbname} set statement_timeout = '10min'")
+
+    def cancel(rows):
+        sql.execute(
+            "create or replace function cancel() returns trigger language plpgsql as $$ begin "
+            f"if (select count(*) from fresh) > {rows} then raise query_canceled; end if; return null; end $$; "
+            "create or replace trigger cancel after insert on semantic_outbox "
+            "referencing new table as fresh for each statement execute function cancel()"
+        )
+
+    return cancel
+
+
+def test_an_enqueue_that_outlasts_a_statement_timeout_goes_on_in_parts(sql, database_url, cancelled_above):
+    ids = [add_posting(sql) for _ in range(300)]
+    cleared = add_posting(sql, **stamped(closed_at="2026-01-01"))
+    cancelled_above(60)
+    with Database(SecretStr(database_url)) as database:
+        report = outbox(database).enqueue()
+    assert (report.missing, report.clear) == (300, 1)
+    queued = sql.execute("select job_id from semantic_outbox").fetchall()
+    assert sorted(id_ for (id_,) in queued) == [*ids, cleared]
+
+
+def test_what_parts_have_queued_stays_when_a_later_one_cannot_be(sql, database_url, cancelled_above):
+    for _ in range(300):
+        add_posting(sql)
+    cancelled_above(60)
+    sql.execute(
+        "create function never() returns trigger language plpgsql as $$ begin raise query_canceled; end $$; "
+        "create trigger never before insert on semantic_outbox for each row "
+        f"when (new.job_id > {count(sql, 'select max(id) from jobs') - 50}) execute function never()"
+    )
+    set_by = f"statement_timeout is 10min, set by ALTER DATABASE {sql.info.dbname} SET"
+    with Database(SecretStr(database_url)) as database:
+        with pytest.raises(StatementTimeout, match=set_by):
+            outbox(database).enqueue()
+        assert 200 < count(sql, "select count(*) from semantic_outbox") < 300
+        sql.execute("drop trigger never on semantic_outbox")
+        cancelled_above(1000)
+        assert 0 < outbox(database).enqueue().missing < 100
+    assert count(sql, "select count(*) from semantic_outbox") == 300

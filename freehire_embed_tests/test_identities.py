@@ -7,21 +7,23 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from freehire_embed.profiles import Profile
-from freehire_embed.settings import SettingsError
+from freehire_embed import run
+from freehire_embed.profiles import DEFAULT_IDENTITY, Profile
+from freehire_embed.settings import Settings, SettingsError
 from freehire_embed.store import identities
 from freehire_embed.store.faults import DatabaseMisfit, RowRejected
 from freehire_embed_tests.catalogue import add_posting, count, outbox, vector
 
 A = Profile("model-a", ("a",), 8)
 B = Profile("model-b", ("b",), 8)
+KNOWN = {"model-a", "model-b"}
 
 
 def test_the_first_use_promotes_and_the_second_changes_nothing(database):
-    assert identities.target(database) is None
+    assert identities.target(database, KNOWN) is None
     assert identities.promote_proven(database, A, vector(1))
     assert not identities.promote_proven(database, A, vector(2))
-    assert identities.target(database) == "model-a"
+    assert identities.target(database, KNOWN) == "model-a"
     assert np.allclose(identities.check_usable(database, A), vector(1))
 
 
@@ -33,7 +35,7 @@ def test_a_superseded_identity_is_refused_until_it_is_promoted_on_purpose(databa
     ):
         identities.check_usable(database, A)
     identities.promote_known(database, "model-a")
-    assert identities.target(database) == "model-a"
+    assert identities.target(database, KNOWN) == "model-a"
     assert np.allclose(identities.check_usable(database, A), vector(1)), "its probe is remembered"
     with pytest.raises(SettingsError):
         identities.check_usable(database, B)
@@ -49,12 +51,30 @@ def test_what_a_database_was_embedded_with_before_counts_as_its_target_and_then_
     for _ in range(2):
         add_posting(sql, semantic_embedded_model="model-a")
     add_posting(sql, semantic_embedded_model="model-older")
-    assert identities.target(database) == "model-a"
+    assert identities.target(database, KNOWN) == "model-a"
     identities.promote_proven(database, B, vector(2))
-    assert identities.target(database) == "model-b"
+    assert identities.target(database, KNOWN) == "model-b"
     for forgotten in (A, Profile("model-older", ("o",), 8)):
         with pytest.raises(SettingsError, match="superseded"):
             identities.check_usable(database, forgotten)
+
+
+def test_a_stamp_that_nobody_knows_is_passed_over_for_one_that_is_known(sql, database):
+    for _ in range(2):
+        add_posting(sql, semantic_embedded_model="of-another-planet")
+    assert identities.target(database, KNOWN) is None
+    add_posting(sql, semantic_embedded_model="model-a")
+    assert identities.target(database, KNOWN) == "model-a"
+
+
+def test_under_a_stamp_that_nobody_knows_the_default_is_taken_and_it_is_said_once(sql, database, caplog):
+    add_posting(sql, semantic_embedded_model="of-another-planet")
+    run._say_unknown.cache_clear()
+    settings = Settings.from_environment({"DATABASE_URL": "postgresql:///any"})
+    assert [run.resolve_profile(settings, database).identity for _ in range(2)] == [DEFAULT_IDENTITY] * 2
+    said = [message for message in caplog.messages if "of-another-planet" in message]
+    assert len(said) == 1
+    assert DEFAULT_IDENTITY in said[0]
 
 
 def test_a_run_that_is_superseded_while_it_works_retires_nothing(sql, database):

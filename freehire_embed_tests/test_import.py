@@ -225,7 +225,7 @@ def test_a_worker_is_told_to_import_as_the_owner(
     try:
         with (
             Database(SecretStr(psycopg.conninfo.make_conninfo(database_url, user=role))) as worker,
-            pytest.raises(DatabaseMisfit, match="run it as the owner of jobs") as refused,
+            pytest.raises(DatabaseMisfit, match="import is for the owner") as refused,
         ):
             load(worker, [path], advance=lambda *_: None)
     finally:

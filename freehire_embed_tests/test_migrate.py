@@ -192,7 +192,9 @@ def test_a_reader_gets_through_while_a_migration_waits_for_another_one(before):
         try:
             with (
                 Database(SecretStr(before)) as database,
-                pytest.raises(DatabaseDown, match=r"jobs is locked by pid \d+ \(long report\).*try again"),
+                pytest.raises(
+                    DatabaseDown, match=r"jobs is locked by pid \d+ \(long report, role .*try again"
+                ),
             ):
                 migrate(database, WIDTH, patience_seconds=0)
         finally:

@@ -10,10 +10,12 @@ import pytest
 
 from freehire_embed.queries import query
 from freehire_embed.store.coverage import EXACT_DEPTH_BELOW, semantic_outbox_claimable_depth
-from freehire_embed_tests.catalogue import MODEL, count
+from freehire_embed_tests.catalogue import MODEL, count, outbox
 
 if TYPE_CHECKING:
     from freehire_embed.store.database import Database
+
+pytestmark = pytest.mark.directly  # a pooler changes no plan
 
 POSTINGS = 20_000
 QUEUED = 12_000
@@ -38,7 +40,6 @@ def catalogue(sql: psycopg.Connection, database: Database) -> psycopg.Connection
         [],
     )
     sql.execute("vacuum analyze")
-    sql.execute(query("session"))
     return sql
 
 
@@ -54,6 +55,7 @@ def queue_up(sql: psycopg.Connection, entries: int = QUEUED) -> None:
 def plan(sql: psycopg.Connection, name: str, **parameters: Any) -> dict[str, Any]:
     """What Postgres did for sql/queries/`name`.sql, undone again."""
     defaults = {"model": MODEL, "lease": 300, "since": None, "until": None, "company": None}
+    defaults |= {"low": None, "high": None}
     with sql.transaction(force_rollback=True):
         explain = b"explain (analyze, timing off, format json) " + query(name)
         row = psycopg.ClientCursor(sql).execute(explain, defaults | parameters).fetchone()
@@ -97,6 +99,12 @@ def test_enqueue_reads_as_many_rows_as_are_stale(catalogue: psycopg.Connection) 
     assert rows_read(plan(catalogue, "enqueue")) <= 3 * stale
 
 
+def test_an_enqueue_in_parts_reads_its_own_part(catalogue: psycopg.Connection) -> None:
+    row = catalogue.execute("select min(id) from jobs").fetchone()
+    assert row
+    assert rows_read(plan(catalogue, "enqueue", model="another", low=row[0], high=row[0] + 500)) <= 3 * 500
+
+
 def test_the_search_for_stale_postings_ends_before_the_first_of_them_is_queued(
     catalogue: psycopg.Connection,
 ) -> None:
@@ -113,7 +121,7 @@ def test_queued_postings_burn_no_identity_value(catalogue: psycopg.Connection, d
     catalogue.execute(
         "update jobs set semantic_embedded_model = 'another' where semantic_embedded_model = %s", [MODEL]
     )
-    database.rows("enqueue", {"model": MODEL, "since": None, "until": None})
+    outbox(database).enqueue()
     assert count(catalogue, last) == before
 
 

@@ -195,7 +195,7 @@ def test_several_runs_at_once_embed_each_posting_once(sql, database_url, databas
 
 
 @pytest.mark.parametrize("runs", [2, 4, 8])
-def test_several_runs_among_writers_keep_every_rule(sql, database_url, database, runs):
+def test_several_runs_among_writers_keep_every_rule(sql, database_url, direct_url, database, runs):
     """An editor, a closer, a deleter and the other writer are at it all the while."""
     ids = [add_posting(sql) for _ in range(60)]
     over = threading.Event()
@@ -204,7 +204,7 @@ def test_several_runs_among_writers_keep_every_rule(sql, database_url, database,
     def write(seed):
         chance = random.Random(seed)
         try:
-            with psycopg.connect(database_url, autocommit=True) as own:
+            with psycopg.connect(direct_url, autocommit=True) as own:
                 while not over.is_set():
                     name = chance.choice([n for n in CHANGES if n != "made a duplicate"])
                     job_id = chance.choice(ids)

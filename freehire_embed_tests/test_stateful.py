@@ -309,10 +309,10 @@ class Pipeline(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("examples", [60])
-def test_any_order_of_events_keeps_the_invariants(database_url, examples):
+def test_any_order_of_events_keeps_the_invariants(database_url, direct_url, examples):
     with (
         Database(SecretStr(database_url)) as database,
-        psycopg.connect(database_url, autocommit=True) as sql,
+        psycopg.connect(direct_url, autocommit=True) as sql,
     ):
         machine = type("PipelineHere", (Pipeline,), {"sql": sql, "database": database})
         run_state_machine_as_test(

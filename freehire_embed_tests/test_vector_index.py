@@ -79,6 +79,7 @@ def test_the_memory_for_a_build_is_the_graph_s(database: Database, sql: psycopg.
     assert state.fits
 
 
+@pytest.mark.directly
 def test_the_memory_asked_for_holds_for_the_build_alone(database: Database) -> None:
     vector_index.drop(database)
     before = vector_index.look(database).memory_bytes
@@ -86,6 +87,7 @@ def test_the_memory_asked_for_holds_for_the_build_alone(database: Database) -> N
     assert vector_index.look(database).memory_bytes == before
 
 
+@pytest.mark.directly
 def test_a_memory_that_is_no_size_is_refused_by_name(database: Database) -> None:
     vector_index.drop(database)
     with pytest.raises(DatabaseMisfit, match="--memory"):
@@ -111,7 +113,8 @@ def test_a_build_in_another_session_is_told_and_not_disturbed(
         thread = threading.Thread(target=vector_index.build, args=(own, None, report))
         thread.start()
         assert waits.wait(20)
-        assert vector_index.look(database).building[0].waits_for == holder.info.backend_pid
+        (holding,) = holder.execute("select pg_backend_pid()").fetchone() or ()
+        assert vector_index.look(database).building[0].waits_for == holding
         for disturb in (vector_index.drop, vector_index.build):
             with pytest.raises(DatabaseMisfit, match="being built"):
                 disturb(database)

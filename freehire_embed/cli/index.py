@@ -40,6 +40,8 @@ def status(json: bool) -> int:
     say(f"index      {names}")
     if len(state.valid) > 1:
         say("           more than one does the same work twice: drop all but one")
+    if state.other:
+        say(f"unused     {', '.join(state.other)}, of another kind: no query of ours uses it")
     if state.invalid and not state.building:
         left = ", ".join(state.invalid)
         say(f"left over  {left}, of a build that failed; `freehire-embed index build` repairs it")

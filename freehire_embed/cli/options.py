@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from freehire_embed.local.defaults import with_database
+from freehire_embed.profiles import load_profiles
 from freehire_embed.run import resolve_profile
 from freehire_embed.settings import Settings
 from freehire_embed.store import identities
@@ -87,7 +88,7 @@ def identity_followed(settings: Settings, database: Database) -> str:
 
     An EMBED_MODEL left behind in somebody's shell must not hide what the database holds.
     """
-    target = identities.target(database)
+    target = identities.target(database, load_profiles(settings.profiles_path))
     if target and settings.model and settings.model != target:
         logger.warning("EMBED_MODEL is %s; the answer is about the target %s", settings.model, target)
     return target or resolve_profile(settings, None).identity

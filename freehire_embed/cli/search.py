@@ -20,6 +20,7 @@ from freehire_embed.cli.options import (
 )
 from freehire_embed.cli.output import note, posting_line, print_json, say
 from freehire_embed.local.defaults import with_embedder
+from freehire_embed.profiles import load_profiles
 from freehire_embed.run import make_embedder, resolve_profile
 from freehire_embed.store.identities import check_usable, target
 from freehire_embed.store.search import Filters, explain_nearest, find_nearest
@@ -115,7 +116,7 @@ def ask(settings: Settings, database: Database, text: str, timeout_seconds: floa
     The server has to prove first that it serves the target: a query vector of another model would find nonsense.
     Raises what `check_usable` and the embedder raise.
     """
-    if target(database) is None:
+    if target(database, load_profiles(settings.profiles_path)) is None:
         return None
     profile = resolve_profile(replace(settings, model=identity_followed(settings, database)), database)
     reference = check_usable(database, profile)

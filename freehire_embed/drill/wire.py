@@ -157,7 +157,7 @@ class Wire:
             self.statements.append(words.partition(b"\n")[0].decode(errors="replace"))
             if words == b"commit" and begun:
                 return begun.pop().phase
-            if words in (b"rollback", b"begin"):
+            if words.startswith((b"rollback", b"begin")):
                 begun.clear()
             for cut in self._cuts:
                 if cut.times and cut.needle in words:

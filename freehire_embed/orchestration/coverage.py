@@ -11,7 +11,8 @@ from pydantic import Field
 
 from freehire_embed.orchestration.failures import explained
 from freehire_embed.orchestration.resources import Postgres, Tei
-from freehire_embed.run import make_embedder, resolve_profile
+from freehire_embed.profiles import load_profiles
+from freehire_embed.run import followed_identity, make_embedder, resolve_profile
 from freehire_embed.settings import SettingsError
 from freehire_embed.store import identities
 from freehire_embed.store.backlog import seconds_idle
@@ -67,7 +68,7 @@ _CHECKS = {
 )
 def semantic_coverage(config: Limits, postgres: Postgres, tei: Tei) -> dg.MaterializeResult:  # type: ignore[type-arg]
     with explained():
-        model = identities.target(postgres.database) or resolve_profile(postgres.settings, None).identity
+        model = followed_identity(postgres.settings, postgres.database)
         status = measure_status(postgres.database, model, postgres.settings.lease_seconds)
         idle = seconds_idle(postgres.database)
         return dg.MaterializeResult(
@@ -165,7 +166,7 @@ def _check_target(postgres: Postgres, tei: Tei) -> dg.AssetCheckResult:
     try:
         profile = resolve_profile(settings, postgres.database)
         reference = identities.check_usable(postgres.database, profile)
-        target = identities.target(postgres.database)
+        target = identities.target(postgres.database, load_profiles(settings.profiles_path))
         if target is not None and target != profile.identity:
             return _verdict(
                 "target_agrees",

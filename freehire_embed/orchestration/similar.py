@@ -10,9 +10,8 @@ from freehire_embed.orchestration.coverage import semantic_coverage
 from freehire_embed.orchestration.failures import explained
 from freehire_embed.orchestration.jobs import LANE_TAG
 from freehire_embed.orchestration.resources import Postgres
-from freehire_embed.run import resolve_profile
+from freehire_embed.run import followed_identity
 from freehire_embed.similar import LEAST_COVERED, REFRESH_DAYS, refresh
-from freehire_embed.store import identities
 from freehire_embed.store.similar import count_lists
 
 _LOG_EVERY_SECONDS = 30
@@ -53,7 +52,7 @@ def similar_postings(
             context.log.info(f"{done:,} lists computed")
 
     with explained():
-        model = identities.target(database) or resolve_profile(postgres.settings, None).identity
+        model = followed_identity(postgres.settings, database)
         report = refresh(
             database,
             model,

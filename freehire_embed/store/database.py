@@ -5,20 +5,27 @@ from __future__ import annotations
 import logging
 import random
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg import errors
 from psycopg.rows import namedtuple_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from freehire_embed.queries import query
-from freehire_embed.settings import SettingsError
-from freehire_embed.store.faults import DatabaseDown, DatabaseMisfit, is_outrun, is_retryable, translate
+from freehire_embed.store import circumstances
+from freehire_embed.store.connecting import PARAMETERS, checked, faults_of_connecting, refuse_encoding
+from freehire_embed.store.faults import (
+    DatabaseDown,
+    RowRejected,
+    is_outrun,
+    is_retryable,
+    translate,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from pydantic import SecretStr
 
@@ -30,21 +37,24 @@ T = TypeVar("T")
 
 # A restarted server is back within seconds; a run that waits longer had better fail and be started again.
 _PATIENCE_SECONDS = 30
-_CONNECT_TIMEOUT_SECONDS = 10
 _OUTRUN_RETRIES = 2
+_ASK_SECONDS = 2
 
 
 class Database:
     """A small pool on one Postgres; thread-safe.
+
+    Behind a transaction pooler two transactions need not meet the same server connection, so nothing is kept on
+    one: no prepared statement, setting, lock or temporary table outlives its transaction.
 
     Raises DatabaseDown or DatabaseMisfit when it cannot connect, and RowRejected when a row is at fault.
     """
 
     def __init__(self, url: SecretStr, *, patience_seconds: float = _PATIENCE_SECONDS) -> None:
         self._patience = patience_seconds
-        conninfo = _checked(url)
-        with _faults_of_connecting():
-            psycopg.connect(conninfo, connect_timeout=_CONNECT_TIMEOUT_SECONDS).close()
+        conninfo = checked(url)
+        with faults_of_connecting(), psycopg.connect(conninfo, **PARAMETERS) as connection:
+            refuse_encoding(connection)
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             conninfo,
             min_size=1,
@@ -52,17 +62,12 @@ class Database:
             timeout=patience_seconds,
             open=True,
             kwargs={
+                **PARAMETERS,
                 "row_factory": namedtuple_row,
-                "application_name": "freehire_embed",
-                "connect_timeout": _CONNECT_TIMEOUT_SECONDS,
-                "keepalives_idle": 30,
+                "autocommit": True,
+                "prepare_threshold": None,
             },
-            configure=self._configure,
         )
-
-    def _configure(self, connection: Connection) -> None:
-        connection.autocommit = True
-        connection.execute(query("session"))
 
     def close(self) -> None:
         self._pool.close(timeout=2)
@@ -75,7 +80,10 @@ class Database:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """A pooled connection in autocommit, for a caller that brings its own transaction rules."""
+        """A connection in autocommit, for a caller that brings its own `transaction`s.
+
+        What is sent outside of them meets the role's own search_path and time-outs.
+        """
         with self._pool.connection() as connection:
             yield connection
 
@@ -99,7 +107,7 @@ class Database:
         while True:
             xid: str | None = None
             try:
-                with self._pool.connection() as connection, connection.transaction():
+                with self._pool.connection() as connection, transaction(connection):
                     result = work(connection)
                     xid = fetch(connection, "xact_id")[0].xid
                 return result
@@ -115,18 +123,49 @@ class Database:
                     again = True
                     outrun += 1
                 if not again or time.monotonic() + pause > deadline:
-                    raise translate(error) from error
+                    raise self.fault(error) from error
                 logger.warning("transaction ended with %s; trying again", type(error).__name__)
             time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
             pause = min(pause * 2, 2)
 
+    def fault(self, error: psycopg.Error) -> Exception:
+        """What `error` amounts to, with what Postgres tells about it on another connection."""
+        because = ""
+        if circumstances.can_be_asked(error):
+            # Whatever goes wrong here, the fault is the one that is told.
+            with (
+                suppress(psycopg.Error, PoolTimeout),
+                self._pool.connection(timeout=_ASK_SECONDS) as connection,
+                transaction(connection),
+            ):
+                because = circumstances.behind(error, connection)
+        return translate(error, because)
+
     def _committed(self, xid: str, deadline: float) -> bool:
         """What became of a COMMIT without an answer; waits for one that is still under way."""
         while True:
-            status = self.rows("xact_status", {"xid": xid})[0].status
+            try:
+                status = self.rows("xact_status", {"xid": xid})[0].status
+            except RowRejected as error:
+                if isinstance(error.__cause__, errors.InvalidParameterValue):
+                    return False  # a failover lost it: the server that answers now never came that far
+                raise
             if status != "in progress" or time.monotonic() > deadline:
                 return bool(status == "committed")
             time.sleep(0.05)
+
+
+@contextmanager
+def transaction(connection: Connection) -> Iterator[None]:
+    """One transaction on `connection`, with the settings that all our statements count on."""
+    connection.execute(query("session"))
+    try:
+        yield
+    except BaseException:
+        with suppress(psycopg.Error):
+            connection.rollback()
+        raise
+    connection.commit()
 
 
 def fetch(connection: Connection, name: str, parameters: Parameters | None = None) -> list[Any]:
@@ -137,43 +176,3 @@ def fetch(connection: Connection, name: str, parameters: Parameters | None = Non
 def execute(connection: Connection, name: str, parameters: Parameters | None = None) -> int:
     """Runs sql/queries/`name`.sql and returns how many rows it touched."""
     return connection.execute(query(name), parameters).rowcount
-
-
-def _checked(url: SecretStr) -> str:
-    conninfo = url.get_secret_value()
-    try:
-        parts = conninfo_to_dict(conninfo)
-    except psycopg.ProgrammingError:
-        # the original text quotes parts of the URL, a password among them
-        raise SettingsError(
-            "DATABASE_URL is not a connection string; it looks like postgresql://user:password@host:5432/database"
-        ) from None
-    if conninfo.startswith(("postgresql://", "postgres://")) and _is_torn(parts):
-        raise SettingsError(
-            "DATABASE_URL: the password (or user) holds a character that ends it too early: percent-encode the "
-            "password, such as %40 for @, %2F for /, %3A for : and %25 for %"
-        )
-    return conninfo
-
-
-def _is_torn(parts: Mapping[str, Any]) -> bool:
-    """Part of a password has landed in the host, port or name, which messages quote."""
-    host, port, name = (str(parts.get(key) or "") for key in ("host", "port", "dbname"))
-    ports = port.replace(",", "")
-    return "@" in host or "@" in name or (ports != "" and not ports.isdecimal())
-
-
-@contextmanager
-def _faults_of_connecting() -> Iterator[None]:
-    try:
-        yield
-    except psycopg.OperationalError as error:
-        message = " ".join(str(error).split())
-        # libpq gives no SQLSTATE for a refused login; these words are the server's own
-        if any(
-            word in message for word in ("authentication failed", "does not exist", "no pg_hba.conf entry")
-        ):
-            raise DatabaseMisfit(f"DATABASE_URL: {message}") from None
-        raise DatabaseDown(
-            f"DATABASE_URL: {message}; is the server running and reachable from here?"
-        ) from None

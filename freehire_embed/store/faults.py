@@ -2,14 +2,16 @@
 
 DatabaseFault           nobody's row; the run stops, its entries are released
   DatabaseDown          unreachable, restarting, out of resources; a later run may succeed (exit code 1)
+    StatementTimeout    cancelled by a statement_timeout; less at once may go through
   DatabaseMisfit        wrong address, login, schema or privileges; somebody has to act (exit code 2)
+    RightsMissing       the role may not do this
 RowRejected             one of the rows in hand is at fault; split to find it
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import psycopg
 from psycopg import errors
@@ -26,8 +28,20 @@ class DatabaseDown(DatabaseFault):
     """Unreachable or overloaded; nothing is wrong with the set-up."""
 
 
+class StatementTimeout(DatabaseDown):
+    """A statement_timeout that somebody set ended it."""
+
+
 class DatabaseMisfit(DatabaseFault):
     """Wrong address, login, schema or privileges; the text says what to do."""
+
+
+class RightsMissing(DatabaseMisfit):
+    """The role may not do this. `refused` = what, in the words of Postgres, and whose the tables are."""
+
+    def __init__(self, refused: str) -> None:
+        super().__init__(f"{refused}: let the owner run sql/least_privilege.sql and make this role a member")
+        self.refused = refused
 
 
 class RowRejected(Exception):
@@ -45,8 +59,49 @@ _RETRYABLE_CLASSES = frozenset({"08"})
 # Data, integrity, program limits (a row too big), raised by a trigger, corruption.
 _ROW_CLASSES = frozenset({"22", "23", "54", "P0", "XX"})
 _CORRUPTION = frozenset({"XX001", "XX002"})
-# Out of disk, memory or connections; read-only; statement time-out.
-_DOWN_CLASSES = frozenset({"53", "25", "57", "58"})
+
+
+class _Cause(NamedTuple):
+    fault: type[DatabaseFault]
+    sentence: str
+    """What is the matter and what helps; {error} = the words of Postgres, {because} = what it told when asked."""
+
+
+_MIGRATE = "{error}: run `freehire-embed migrate`"
+_INVISIBLE = "{error}: if it is pgvector's, this role needs USAGE on the schema where pgvector was installed"
+_SILENT = "Postgres (DATABASE_URL) does not answer: {error}"
+_BUSY = "other writers are in the way again and again: {error}; a later run may go through"
+# By SQLSTATE, else by its class.
+_CAUSES: dict[str, _Cause] = {
+    "08": _Cause(DatabaseDown, _SILENT),
+    "25006": _Cause(
+        DatabaseDown,
+        "the database is read-only ({because}): {error}; let DATABASE_URL name the primary, or undo the setting",
+    ),
+    "25": _Cause(DatabaseDown, "the server ended the transaction: {error}"),
+    "25P04": _Cause(DatabaseDown, "the server's transaction_timeout is too short: {error}"),
+    "40": _Cause(DatabaseDown, _BUSY),
+    "42501": _Cause(RightsMissing, "{error} ({because})"),
+    "42P01": _Cause(DatabaseMisfit, _MIGRATE),
+    "42703": _Cause(DatabaseMisfit, _MIGRATE),
+    "42704": _Cause(DatabaseMisfit, _INVISIBLE),
+    "42883": _Cause(DatabaseMisfit, _INVISIBLE),
+    "53100": _Cause(
+        DatabaseDown, "the server's disk is full: {error}; make room there, nothing is lost meanwhile"
+    ),
+    "53200": _Cause(DatabaseDown, "the server is out of memory: {error}"),
+    "53300": _Cause(
+        DatabaseDown, "the server has no connection left: {error}; raise max_connections or use a pooler"
+    ),
+    "53400": _Cause(DatabaseDown, "a limit set at the server is reached: {error}"),
+    "53": _Cause(DatabaseDown, "the server is short of something: {error}"),
+    "55P03": _Cause(
+        DatabaseDown, "a lock was not free: {because}; end that session or wait for it ({error})"
+    ),
+    "57014": _Cause(DatabaseDown, "{error}: {because}"),
+    "57": _Cause(DatabaseDown, _SILENT),
+    "58": _Cause(DatabaseDown, "the server cannot use its files: {error}; see its log"),
+}
 
 
 def is_retryable(error: psycopg.Error) -> bool:
@@ -58,11 +113,13 @@ def is_retryable(error: psycopg.Error) -> bool:
 
 
 def is_outrun(error: psycopg.Error) -> bool:
-    """Another writer inserted the same key, or deleted the posting, meanwhile: sent again, the transaction sees it.
+    """Another session changed what this one works on: sent again, the transaction sees it as it is now.
 
-    When it goes on, it was a row's own fault after all.
+    It inserted the same key, deleted the posting, altered a table (a plan kept by the server does not fit any more,
+    an object is gone between two steps). When it goes on, it was a fault after all.
     """
-    return isinstance(error, errors.UniqueViolation | errors.ForeignKeyViolation)
+    altered = error.sqlstate in ("0A000", "XX000")
+    return altered or isinstance(error, errors.UniqueViolation | errors.ForeignKeyViolation)
 
 
 @contextmanager
@@ -74,23 +131,36 @@ def blaming_no_posting() -> Iterator[None]:
         raise DatabaseMisfit(f"the queue cannot be worked: {error}") from error
 
 
-def translate(error: psycopg.Error) -> Exception:
-    """The fault that `error` amounts to once retrying is over."""
+@contextmanager
+def for_the_owner(command: str) -> Iterator[None]:
+    """For what the worker's rights are not meant for: `command` names it."""
+    try:
+        yield
+    except RightsMissing as error:
+        raise DatabaseMisfit(
+            f"{error.refused}: {command} is for the owner of the tables: let DATABASE_URL log in as that role"
+        ) from error
+
+
+def translate(error: psycopg.Error, because: str = "") -> Exception:
+    """The fault that `error` amounts to once retrying is over; `because`: see `circumstances`."""
     state = error.sqlstate
-    if isinstance(error, errors.UndefinedTable | errors.UndefinedColumn):
-        return DatabaseMisfit(f"{_first_line(error)}: run `freehire-embed migrate`")
-    if isinstance(error, errors.InsufficientPrivilege):
-        return DatabaseMisfit(f"{_first_line(error)}: grant the rights in sql/least_privilege.sql")
-    if state is None and not is_retryable(error):
+    said = _first_line(error)
+    if state is None:
+        if is_retryable(error):
+            return DatabaseDown(_SILENT.format(error=said))
         # the driver's own verdict: nothing was sent
         if isinstance(error, psycopg.DataError):
-            return RowRejected(_first_line(error), corrupted=False)
-        return DatabaseMisfit(f"the statement cannot be sent: {_first_line(error)}")
-    if state is None or is_retryable(error) or state[:2] in _DOWN_CLASSES:
-        return DatabaseDown(f"Postgres (DATABASE_URL) does not answer: {_first_line(error)}")
+            return RowRejected(said, corrupted=False)
+        return DatabaseMisfit(f"the statement cannot be sent: {said}")
+    cause = _CAUSES.get(state) or _CAUSES.get(state[:2])
+    if cause is not None:
+        timed_out = state == "57014" and because.startswith("statement_timeout")
+        fault = StatementTimeout if timed_out else cause.fault
+        return fault(cause.sentence.format(error=said, because=because or "the server does not say why"))
     if state[:2] in _ROW_CLASSES:
-        return RowRejected(f"{_first_line(error)} (SQLSTATE {state})", corrupted=state in _CORRUPTION)
-    return DatabaseMisfit(f"{_first_line(error)} (SQLSTATE {state})")
+        return RowRejected(f"{said} (SQLSTATE {state})", corrupted=state in _CORRUPTION)
+    return DatabaseMisfit(f"{said} (SQLSTATE {state})")
 
 
 def _first_line(error: psycopg.Error) -> str:

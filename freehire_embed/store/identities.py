@@ -12,6 +12,7 @@ from freehire_embed.store.database import execute, fetch
 from freehire_embed.store.faults import DatabaseMisfit
 
 if TYPE_CHECKING:
+    from collections.abc import Container
     from datetime import datetime
 
     from freehire_embed.domain import Vector
@@ -29,10 +30,20 @@ class Identity:
     stamped: int | None = None
 
 
-def target(database: Database) -> str | None:
-    """The newest promoted identity; on a database embedded before there was one, the commonest stamp."""
-    rows = database.rows("models_target") or database.rows("models_stamped")
-    return rows[0].identity if rows else None
+def target(database: Database, known: Container[str]) -> str | None:
+    """The newest promoted identity; on a database embedded before there was one, the commonest stamp that is known.
+
+    None where there is neither, also under a stamp that no profile describes: nobody could tell its vectors' rules.
+    """
+    promoted = database.rows("models_target")
+    if promoted:
+        return str(promoted[0].identity)
+    return next((identity for identity in stamped(database) if identity in known), None)
+
+
+def stamped(database: Database) -> list[str]:
+    """The identities that postings are stamped with, the commonest first."""
+    return [row.identity for row in database.rows("models_stamped")]
 
 
 def list_identities(database: Database) -> list[Identity]:

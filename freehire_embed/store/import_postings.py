@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING
 
-from psycopg import errors
-
 from freehire_embed.queries import query
 from freehire_embed.store.database import execute
 from freehire_embed.store.divide import divide
-from freehire_embed.store.faults import DatabaseMisfit
+from freehire_embed.store.faults import for_the_owner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -45,7 +43,7 @@ def posting_import(database: Database) -> Iterator[PostingImport]:
 
     Raises DatabaseFault. An import that broke off is simply repeated: what is there already stays untouched.
     """
-    with SpooledTemporaryFile(_KEYS_IN_MEMORY, "w+", encoding="utf-8") as keys:
+    with for_the_owner("import"), SpooledTemporaryFile(_KEYS_IN_MEMORY, "w+", encoding="utf-8") as keys:
         yield PostingImport(database, keys)
 
 
@@ -88,8 +86,7 @@ class PostingImport:
                     copy.write_row(json.loads(line))
             return execute(connection, "import_close_missing")
 
-        with _as_the_owner():
-            return self._database.transact(work)
+        return self._database.transact(work)
 
     def _write(self, batch: Sequence[Posting]) -> BatchReport:
         parts, rejected = divide(range(len(batch)), lambda places: self._upsert([batch[i] for i in places]))
@@ -118,21 +115,7 @@ class PostingImport:
             "closed": [posting.closed_at for posting in batch],
             "hashes": [posting.content_hash for posting in batch],
         }
-        with _as_the_owner():
-            written = [row.added for row in self._database.rows("import_postings", columns)]
+        written = [row.added for row in self._database.rows("import_postings", columns)]
         keys = {(posting.source, posting.external_id) for posting in batch}
         self._keys.writelines(f"{json.dumps(key)}\n" for key in keys)
         return BatchReport(sum(written), len(written) - sum(written), len(keys) - len(written))
-
-
-@contextmanager
-def _as_the_owner() -> Iterator[None]:
-    try:
-        yield
-    except DatabaseMisfit as fault:
-        if isinstance(fault.__cause__, errors.InsufficientPrivilege):
-            raise DatabaseMisfit(
-                f"{fault.__cause__.diag.message_primary}: import writes postings, which a worker's login may not: "
-                "run it as the owner of jobs (DATABASE_URL)"
-            ) from fault
-        raise

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from freehire_embed.domain import Claim, EnqueueReport
@@ -10,7 +12,7 @@ from freehire_embed.lease import Lease
 from freehire_embed.store.commit import WaveCommit
 from freehire_embed.store.database import Connection, Database, execute, fetch
 from freehire_embed.store.divide import divide
-from freehire_embed.store.faults import DatabaseMisfit, blaming_no_posting
+from freehire_embed.store.faults import DatabaseMisfit, StatementTimeout, blaming_no_posting
 from freehire_embed.waves import Wave
 
 if TYPE_CHECKING:
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 # The fourth claim without an outcome is worked alone, the fifth finds a poison entry.
 SUSPECT_AFTER_CLAIMS = 3
 _REASON_CHARACTERS = 2000
+# Ids of one part of an enqueue; a server that cannot do so few in its time cannot commit a wave either.
+_SMALLEST_PART = 1000
+
+logger = logging.getLogger(__name__)
 
 
 class Superseded(DatabaseMisfit):
@@ -77,24 +83,56 @@ class SemanticOutbox(WaveCommit):
 
         Raises Superseded when another identity was promoted since the run began: its entries would be retired.
         """
-        model = {"model": self._model}
-
-        def work(connection: Connection) -> EnqueueReport:
-            fetch(connection, "enqueue_lock")
-            newest = fetch(connection, "models_target")
-            if newest and newest[0].identity != self._model:
-                raise Superseded(
-                    f"{self._model} was superseded while this run worked: the target is {newest[0].identity} now"
-                )
-            execute(connection, "adopt_dead")
-            reaped = execute(connection, "reap")
-            revived = execute(connection, "revive", model)
-            retired = execute(connection, "retire", {**model, "lease": self._lease_seconds})
-            queued = dict(fetch(connection, "enqueue", {**model, **self._window}))
-            return EnqueueReport(**queued, revived=revived, retired=retired, reaped=reaped)
-
         with blaming_no_posting():
-            return self._database.transact(work)
+            try:
+                return self._database.transact(
+                    lambda connection: self._tidy(connection) + self._queue(connection)
+                )
+            except StatementTimeout as error:
+                logger.warning("%s; queueing the postings in parts", error)
+                return self._queue_in_parts()
+
+    def _tidy(self, connection: Connection) -> EnqueueReport:
+        model = {"model": self._model}
+        self._begin(connection)
+        execute(connection, "adopt_dead")
+        reaped = execute(connection, "reap")
+        revived = execute(connection, "revive", model)
+        retired = execute(connection, "retire", {**model, "lease": self._lease_seconds})
+        return EnqueueReport(revived=revived, retired=retired, reaped=reaped)
+
+    def _queue(
+        self, connection: Connection, low: int | None = None, high: int | None = None
+    ) -> EnqueueReport:
+        """Queues all that has need, or what has ids from `low` up to and not including `high`."""
+        self._begin(connection)
+        part = {"model": self._model, "low": low, "high": high}
+        return EnqueueReport(**dict(fetch(connection, "enqueue", {**part, **self._window})))
+
+    def _queue_in_parts(self) -> EnqueueReport:
+        """For a statement_timeout that is too short for all at once: each part stays, so the next try has less."""
+        report = self._database.transact(self._tidy)
+        (span,) = self._database.rows("enqueue_span")
+        low, size = span.low, span.high - span.low
+        while low < span.high:
+            try:
+                part = partial(self._queue, low=low, high=low + size)
+                report += self._database.transact(part)
+            except StatementTimeout:
+                if size <= _SMALLEST_PART:
+                    raise
+                size = max(_SMALLEST_PART, size // 4)
+            else:
+                low += size
+        return report
+
+    def _begin(self, connection: Connection) -> None:
+        fetch(connection, "enqueue_lock")
+        newest = fetch(connection, "models_target")
+        if newest and newest[0].identity != self._model:
+            raise Superseded(
+                f"{self._model} was superseded while this run worked: the target is {newest[0].identity} now"
+            )
 
     def claim(self, limit: int) -> Wave | None:
         """Leases up to `limit` of the freshest free entries to this run; None = nothing is claimable."""

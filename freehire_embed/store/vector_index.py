@@ -12,15 +12,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import psycopg
-
-from freehire_embed.queries import SQL_DIR, query
+from freehire_embed.queries import SQL_DIR
+from freehire_embed.store import indexes
 from freehire_embed.store.database import Connection, fetch
-from freehire_embed.store.faults import DatabaseMisfit, translate
+from freehire_embed.store.faults import DatabaseMisfit, for_the_owner
 from freehire_embed.store.identities import vector_width
+from freehire_embed.store.sessions import unhurried
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from freehire_embed.store.database import Database
 
@@ -67,6 +67,8 @@ class VectorIndex:
     """Indexes that serve queries; more than one is a waste of every commit."""
     invalid: tuple[str, ...]
     """Left by builds that failed, or still being built."""
+    other: tuple[str, ...]
+    """Of another operator class or over a part of the rows: they cost every commit and serve no query of ours."""
     bytes: int
     graph_bytes: int
     """What a build wants in memory."""
@@ -88,8 +90,9 @@ def look(database: Database) -> VectorIndex:
     rows = _count(database)
     return VectorIndex(
         rows=rows,
-        valid=tuple(row.name for row in found if row.valid),
+        valid=tuple(row.name for row in found if row.valid and row.serves),
         invalid=tuple(row.name for row in found if not row.valid),
+        other=tuple(row.name for row in found if row.valid and not row.serves),
         bytes=sum(row.bytes for row in found),
         graph_bytes=rows * (4 * width + _LINK_BYTES),
         memory_bytes=database.rows("index_memory")[0].bytes,
@@ -99,7 +102,7 @@ def look(database: Database) -> VectorIndex:
 
 def is_served(connection: Connection) -> bool:
     """Whether there is a valid vector index, under whatever name."""
-    return any(row.valid for row in fetch(connection, "index_find"))
+    return any(row.valid and row.serves for row in fetch(connection, "index_find"))
 
 
 def _count(database: Database) -> int:
@@ -115,19 +118,22 @@ def rebuild_pays(database: Database, changes: int) -> VectorIndex | None:
 
 
 def drop(database: Database) -> list[str]:
-    """Drops every vector index of the table, valid or not, without blocking anyone; returns their names.
+    """Drops every vector index that serves us, valid or not, without blocking anyone; returns their names.
 
     Raises DatabaseFault, also while a build is going on in another session.
     """
     if _progress(database):
         raise DatabaseMisfit("the vector index is being built: wait for it, or end that session first")
-    with _outside_transactions(database, None) as connection:
-        names = [row.name for row in fetch(connection, "index_find")]
-        for name in names:
-            connection.execute(
-                psycopg.sql.SQL("drop index concurrently if exists {}").format(psycopg.sql.Identifier(name))
-            )
+    state = look(database)
+    names = [*state.valid, *state.invalid]
+    _drop(database, names)
     return names
+
+
+def _drop(database: Database, names: Iterable[str]) -> None:
+    with for_the_owner("index drop"), unhurried(database) as connection:
+        for name in names:
+            indexes.drop(connection, name)
 
 
 def build(
@@ -144,27 +150,14 @@ def build(
         return False
     if state.building:
         raise DatabaseMisfit("the vector index is being built by another session already")
-    drop(database)
-    with _outside_transactions(database, memory) as connection, _told(database, report):
-        connection.execute(_DEFINITION.read_bytes())
+    _drop(database, state.invalid)
+    with (
+        for_the_owner("index build"),
+        unhurried(database, memory) as connection,
+        _told(database, report),
+    ):
+        indexes.create(connection, _DEFINITION.read_bytes(), NAME)
     return True
-
-
-@contextmanager
-def _outside_transactions(database: Database, memory: str | None) -> Iterator[Connection]:
-    try:
-        with database.connection() as connection:
-            fetch(connection, "index_session", {"memory": memory})
-            try:
-                yield connection
-            finally:
-                if not connection.closed:
-                    connection.execute("reset maintenance_work_mem")
-                    connection.execute(query("session"))
-    except psycopg.errors.InvalidParameterValue as error:
-        raise DatabaseMisfit(f"--memory: {error.diag.message_primary}") from error
-    except psycopg.Error as error:
-        raise translate(error) from error
 
 
 @contextmanager

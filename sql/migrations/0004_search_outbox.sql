@@ -23,14 +23,17 @@ begin
 end
 $$;
 
--- An existing freehire database has such a trigger under a name of its own; one is enough.
+-- An existing freehire database has such a trigger under a name of its own; one is enough. It is known by its doing:
+-- fired by inserts (bit 4), it speaks of the table or is handed the new rows.
 do $$
 begin
     if not exists (
-        select from pg_trigger
-        where tgrelid = 'job_semantic_chunks'::regclass
-            and not tgisinternal
-            and tgnewtable is not null
+        select from pg_trigger t
+        join pg_proc p on p.oid = t.tgfoid
+        where t.tgrelid = 'job_semantic_chunks'::regclass
+            and not t.tgisinternal
+            and t.tgtype & 4 <> 0
+            and (t.tgnewtable is not null or p.prosrc ilike '%search_outbox%')
     ) then
         create trigger enqueue_search_of_embedded
         after insert on job_semantic_chunks

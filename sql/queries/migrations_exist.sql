@@ -1,1 +1,1 @@
-select to_regclass('freehire_embed_migrations')
+select to_regclass('freehire_embed_migrations') is not null as there

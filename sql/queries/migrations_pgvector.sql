@@ -1,1 +1,1 @@
-create extension if not exists vector
+create extension if not exists vector with schema public

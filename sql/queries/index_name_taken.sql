@@ -1,0 +1,1 @@
+select to_regclass('public.' || quote_ident(%(name)s)) is not null as taken

@@ -1,0 +1,1 @@
+alter index public.{old} rename to {new}
