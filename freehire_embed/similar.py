@@ -13,22 +13,15 @@ from typing import TYPE_CHECKING
 
 from freehire_embed.store import vector_index
 from freehire_embed.store.coverage import measure_coverage
-from freehire_embed.store.similar import (
-    KEPT,
-    MOST_CANDIDATES,
-    find_due,
-    find_neighbours,
-    mark_thin,
-    read_list,
-    show_neighbours,
-    store_neighbours,
-)
+from freehire_embed.store.neighbours import KEPT, MOST_CANDIDATES, find_neighbours, store_neighbours
+from freehire_embed.store.similar import find_due, mark_thin, read_list, show_neighbours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from freehire_embed.store.database import Database
-    from freehire_embed.store.similar import Neighbours, SimilarPosting
+    from freehire_embed.store.neighbours import Neighbours
+    from freehire_embed.store.similar import SimilarPosting
 
 REFRESH_DAYS = 7
 """A list this old is computed again, for the sake of postings that came since."""

@@ -139,8 +139,12 @@ def test_a_key_is_what_is_written_or_the_row_is_bad(tmp_path: Path, written: str
 
 def test_the_reason_says_what_to_do_about_the_key(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
-    path.write_text("id,title,description\n3.8E+11,t,d\n9007199254740992.0,t,d\n5.0,t,d\n1.0.0,t,d\n")
-    first, second, third, fourth = read_postings(path)
+    long = "1" * 5000
+    path.write_text(
+        f"id,title,description\n3.8E+11,t,d\n9007199254740992.0,t,d\n5.0,t,d\n1.0.0,t,d\n{long}.0,t,d\n"
+    )
+    first, second, third, fourth, last = read_postings(path)
+    assert isinstance(last, BadLine)
     assert isinstance(first, BadLine)
     assert first.reason.startswith("id is written like 1.2E+11")
     assert isinstance(second, BadLine)

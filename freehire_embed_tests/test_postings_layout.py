@@ -99,7 +99,9 @@ def test_a_bad_record_of_a_document_is_numbered_and_the_others_kept(tmp_path: Pa
     ]
 
 
-@pytest.mark.parametrize("broken", ['[{"title"', '[{"title": "t"}, {"tit', '[{"a": [}]', "[1]]", '["\\'])
+@pytest.mark.parametrize(
+    "broken", ['[{"title"', '[{"title": "t"}, {"tit', '[{"a": [}]', "[1]]", '["\\', "[5" + "[" * 10**5]
+)
 def test_a_document_that_breaks_off_is_refused_after_what_came_before(tmp_path: Path, broken: str) -> None:
     with pytest.raises(ImportFileError, match=r"is not valid JSON: .*\(after record"):
         list(read_postings(written(tmp_path, "p.json", broken)))
@@ -115,6 +117,11 @@ def test_a_document_names_its_lists_where_none_is_asked_for(tmp_path: Path, docu
             list(read_postings(file))
         with pytest.raises(ImportFileError, match=r"no list under --records job; .*data\.jobs"):
             list(read_postings(file, Layout(records="job")))
+
+
+def test_a_document_nested_without_end_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ImportFileError, match="nested more than"):
+        list(read_postings(written(tmp_path, "p.json", '{"a":' + "[" * 10**6), Layout(records="jobs")))
 
 
 def test_a_json_file_of_one_object_a_line_is_read_as_lines(tmp_path: Path) -> None:

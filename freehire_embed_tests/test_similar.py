@@ -10,9 +10,10 @@ import pytest
 from freehire_embed import similar
 from freehire_embed.queries import query
 from freehire_embed.similar import NotEmbedded, refresh, similar_to
-from freehire_embed.store import similar as store_similar
+from freehire_embed.store import neighbours as probing
 from freehire_embed.store import vector_index
-from freehire_embed.store.similar import KEPT, find_due, find_neighbours, store_neighbours
+from freehire_embed.store.neighbours import KEPT, find_neighbours, store_neighbours
+from freehire_embed.store.similar import find_due
 from freehire_embed_tests.catalogue import MODEL, add_embedded, count, embedded, outbox
 
 if TYPE_CHECKING:
@@ -234,7 +235,7 @@ def test_a_run_that_ends_early_leaves_the_rest_to_the_next(
 def test_a_posting_of_very_many_chunks_holds_up_no_other_list(
     database: Database, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_similar, "PROBES", 10)
+    monkeypatch.setattr(probing, "PROBES", 10)
     long = add(sql, *(0.001 * number for number in range(95)))
     others = [add(sql, 0.05 + 0.1 * number) for number in range(30)]
     statements: list[list[list[int]]] = []
@@ -244,14 +245,14 @@ def test_a_posting_of_very_many_chunks_holds_up_no_other_list(
         statements.append([list(each) for each in ranges])
         return probe(parameters, connection)
 
-    probe = store_similar._probe
-    monkeypatch.setattr(store_similar, "_probe", probed)
+    probe = probing._probe
+    monkeypatch.setattr(probing, "_probe", probed)
     found = [each for group in find_neighbours(database, MODEL, [long, *others]) for each in group]
     assert all(sum(last - first for _, first, last in ranges) <= 10 for ranges in statements)
     assert [job_id for job_id, *_ in statements[-1]] == [long]
     assert found[-1].job_id == long
     assert {each.job_id for each in found} == {long, *others}
-    monkeypatch.setattr(store_similar, "PROBES", 1000)
+    monkeypatch.setattr(probing, "PROBES", 1000)
     whole = [each for group in find_neighbours(database, MODEL, [long]) for each in group]
     assert whole == found[-1:]
     assert len(whole[0].job_ids) == KEPT
@@ -260,18 +261,18 @@ def test_a_posting_of_very_many_chunks_holds_up_no_other_list(
 def test_lists_of_other_postings_are_written_when_the_time_ends_at_a_very_long_one(
     database: Database, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_similar, "PROBES", 10)
+    monkeypatch.setattr(probing, "PROBES", 10)
     long = add(sql, *(0.001 * number for number in range(95)))
     for number in range(25):
         add(sql, 0.05 + 0.1 * number)
     now = [0]
-    probe = store_similar._probe
+    probe = probing._probe
 
     def probed(parameters: dict[str, Any], connection: Any) -> list[Any]:
         now[0] += 100 * (long in parameters["job_ids"])
         return probe(parameters, connection)
 
-    monkeypatch.setattr(store_similar, "_probe", probed)
+    monkeypatch.setattr(probing, "_probe", probed)
     monkeypatch.setattr(similar, "time", SimpleNamespace(monotonic=lambda: now[0]))
     report = refresh(database, MODEL, seconds=5)
     assert not report.finished

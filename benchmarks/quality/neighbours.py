@@ -26,8 +26,9 @@ from freehire_embed.profiles import BUILT_IN, LOCAL_IDENTITY
 from freehire_embed.queries import query
 from freehire_embed.similar import BATCH, refresh
 from freehire_embed.store.database import Database
+from freehire_embed.store.neighbours import CANDIDATES, KEPT, PROBES, find_neighbours
 from freehire_embed.store.search import explain_nearest
-from freehire_embed.store.similar import CANDIDATES, KEPT, PROBES, find_due, find_neighbours
+from freehire_embed.store.similar import find_due
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

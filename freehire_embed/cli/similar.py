@@ -11,7 +11,8 @@ from freehire_embed.cli.exits import CLEAN, FAILED
 from freehire_embed.cli.options import ID, identity_followed, json_option, opened, option, read_settings
 from freehire_embed.cli.output import posting_line, print_json, progress, say
 from freehire_embed.similar import NotEmbedded, refresh, similar_to
-from freehire_embed.store.similar import KEPT, count_lists
+from freehire_embed.store.neighbours import KEPT
+from freehire_embed.store.similar import count_lists
 
 if TYPE_CHECKING:
     from freehire_embed.similar import SimilarReport

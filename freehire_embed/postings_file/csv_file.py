@@ -91,7 +91,7 @@ def _key(text: str) -> str | None:
     whole = _FLOAT.fullmatch(text.strip())
     if whole is None:
         return text
-    return whole[1] if abs(int(whole[1])) < _EXACT_FLOATS else None
+    return whole[1] if abs(float(whole[1])) < _EXACT_FLOATS else None
 
 
 def _on_delimiter(header: list[str], delimiter: str) -> str:

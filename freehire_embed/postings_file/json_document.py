@@ -20,6 +20,7 @@ _OUTSIDE = re.compile(rb'[^\[\]{},:"]*+')
 _INSIDE = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 _LONGEST_KEY = 1000
 _MOST_LISTS = 20
+_DEEPEST = 100
 
 
 class NotADocument(Exception):
@@ -57,6 +58,8 @@ class JsonDocument:
                 key = (key + text)[:_LONGEST_KEY]
             elif mark == b":" and keys and keys[-1] is not None:
                 keys[-1] = _name(key)
+            elif mark in (b"[", b"{") and len(keys) == _DEEPEST:
+                raise NotADocument(f"it is nested more than {_DEEPEST} deep")
             elif mark == b"[":
                 here = ".".join(each for each in keys if each is not None)
                 if here == path:
