@@ -112,6 +112,8 @@ class Database:
                     xid = fetch(connection, "xact_id")[0].xid
                 return result
             except PoolTimeout as error:
+                with faults_of_connecting():  # the pool does not tell why
+                    psycopg.connect(self._pool.conninfo, **PARAMETERS).close()
                 raise DatabaseDown(
                     f"Postgres (DATABASE_URL) gives no connection for {self._patience:.0f} s"
                 ) from error
