@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import re
+import socket
+import ssl
+import subprocess
+import threading
+from contextlib import suppress
 
 import psycopg
 import pytest
@@ -172,6 +177,48 @@ def test_an_import_as_worker_is_for_the_owner(sql, database_url, role, tmp_path)
 def test_a_refused_connection_says_which_part_of_the_address_is_wrong(database_url, parts, sentence):
     with Wire(database_url) as wire, pytest.raises(DatabaseMisfit, match=sentence):
         Database(SecretStr(make_conninfo(wire.url, **parts)))
+
+
+@pytest.fixture
+def tls_port(tmp_path):
+    """A server of the Postgres protocol up to the certificate that it shows, which nobody has signed."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    try:
+        subprocess.run(
+            [*made, "-subj", "/CN=localhost", "-keyout", key, "-out", certificate],
+            check=True,
+            capture_output=True,
+        )
+    except FileNotFoundError:
+        pytest.skip("openssl is not installed: no certificate can be made to be refused")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def show_certificate():
+        with suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                with client, suppress(OSError):
+                    client.recv(8)  # SSLRequest
+                    client.sendall(b"S")
+                    context.wrap_socket(client, server_side=True).close()
+
+    thread = threading.Thread(target=show_certificate)
+    thread.start()
+    yield listener.getsockname()[1]
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+    thread.join(5)
+
+
+def test_a_certificate_that_nobody_vouches_for_is_a_misfit(tls_port):
+    url = f"postgresql://u@localhost:{tls_port}/d?sslmode=verify-full&sslrootcert=system"
+    with pytest.raises(
+        DatabaseMisfit, match=r"certificate verify failed.*check sslmode, sslrootcert and sslcert"
+    ):
+        Database(SecretStr(url))
 
 
 def test_a_server_without_a_connection_left_says_so(sql, database_url, role):
