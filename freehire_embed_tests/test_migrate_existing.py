@@ -228,7 +228,7 @@ def test_what_is_for_the_owner_is_said_to_be(database_url, sql, worker):
     with Database(SecretStr(make_conninfo(database_url, user=worker))) as database:
         commands = {
             "migrate": lambda: migrate(database, WIDTH),
-            "index drop": lambda: vector_index.drop(database),
+            "dropping an index": lambda: vector_index.drop(database),
         }
         for command, run in commands.items():
             with pytest.raises(
