@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import psycopg
 import pytest
@@ -285,6 +285,47 @@ def test_a_server_restarted_in_mid_run_costs_nothing(own_server, tei):
             assert endings(report) == {"indexed": 6}
             assert charged(sql) == 0
             assert_catalogue_comes_right(sql, database)
+
+
+@pytest.fixture
+def small_disk(own_server, tmp_path):
+    """A tablespace of four megabytes on the own server, where the vectors lie."""
+    state, url = own_server
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", tmp_path], capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("no file system can be mounted here: no disk can be filled")
+    try:
+        owner = (state / "postgres").stat()
+        os.chown(tmp_path, owner.st_uid, owner.st_gid)
+        with psycopg.connect(url, autocommit=True) as sql:
+            sql.execute("truncate jobs cascade")
+            sql.execute(f"create tablespace small location '{tmp_path}'")
+            sql.execute("alter table job_semantic_chunks set tablespace small")
+            yield sql
+            sql.execute("alter table job_semantic_chunks set tablespace pg_default")
+            sql.execute("drop tablespace small")
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+
+
+def test_a_disk_that_is_really_full_is_named_and_charges_nobody(own_server, small_disk, tei):
+    _, url = own_server
+    sql = small_disk
+    postings(sql, 4)
+    sql.execute("create table ballast (text text) tablespace small")
+    sql.execute("alter table ballast alter text set storage external")
+    for _ in range(1000):
+        with suppress(psycopg.errors.DiskFull):
+            sql.execute("insert into ballast values (repeat('x', 8000))")
+    with Database(SecretStr(url)) as database:
+        report = drained(database, tei)
+        assert endings(report) == {"released": 4}
+        assert report.total.halt.reason.startswith("the server's disk is full: could not extend file")
+        assert (report.exit_code, charged(sql), leased(sql)) == (1, 0, 0)
+        sql.execute("drop table ballast")
+        assert_catalogue_comes_right(sql, database)
 
 
 def test_a_commit_that_a_failover_lost_is_done_again(own_server):

@@ -177,7 +177,7 @@ def test_a_reader_gets_through_while_a_migration_waits_for_another_one(before):
     refused, stop = [], threading.Event()
 
     def read():
-        with psycopg.connect(before, autocommit=True) as reader:
+        with psycopg.connect(before, autocommit=True, prepare_threshold=None) as reader:
             reader.execute("set statement_timeout = '20s'")
             while not stop.is_set():
                 try:

@@ -182,6 +182,22 @@ def test_everything_lies_in_public_whatever_the_search_path(empty_database_url, 
     assert stamp(sql_of_empty, job_id)[0] == "test-model"
 
 
+def test_a_worker_may_use_pgvector_wherever_it_lies(empty_database_url, sql_of_empty, worker):
+    sql_of_empty.execute("create schema extensions; create extension vector schema extensions")
+    migrated(empty_database_url)
+    sql_of_empty.execute("set search_path = pg_catalog")
+    sql_of_empty.execute((SQL_DIR / "least_privilege.sql").read_bytes())
+    sql_of_empty.execute("reset search_path")
+    sql_of_empty.execute(f"grant freehire_embed_worker to {worker}")
+    job_id = add_posting(sql_of_empty)
+    with Database(SecretStr(make_conninfo(empty_database_url, user=worker))) as database:
+        queue = outbox(database)
+        queue.enqueue()
+        wave = queue.claim(1)
+        queue.replace(wave.lease, [embedded(wave.claims[0], "text")])
+    assert stamp(sql_of_empty, job_id)[0] == "test-model"
+
+
 def test_tables_in_the_schema_of_the_role_are_named_and_not_made_twice(
     empty_database_url, sql_of_empty, owner
 ):
@@ -212,7 +228,7 @@ def test_what_is_for_the_owner_is_said_to_be(database_url, sql, worker):
     with Database(SecretStr(make_conninfo(database_url, user=worker))) as database:
         commands = {
             "migrate": lambda: migrate(database, WIDTH),
-            "index drop": lambda: vector_index.drop(database),
+            "dropping an index": lambda: vector_index.drop(database),
         }
         for command, run in commands.items():
             with pytest.raises(

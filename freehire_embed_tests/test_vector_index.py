@@ -61,6 +61,16 @@ def test_what_a_build_that_failed_left_behind_is_told_and_replaced(
     assert (state.valid, state.invalid) == ((vector_index.NAME,), ())
 
 
+def test_a_rest_beside_a_valid_index_is_dropped_and_nothing_built(
+    database: Database, sql: psycopg.Connection
+) -> None:
+    sql.execute("create index rest on job_semantic_chunks using hnsw (embedding vector_cosine_ops)")
+    sql.execute("update pg_index set indisvalid = false where indexrelid = 'rest'::regclass")
+    assert not vector_index.build(database)
+    state = vector_index.look(database)
+    assert (state.valid, state.invalid) == ((vector_index.NAME,), ())
+
+
 def test_migrating_brings_no_second_index_where_there_is_one_of_another_name(
     database: Database, sql: psycopg.Connection
 ) -> None:

@@ -11,15 +11,26 @@ end
 $$;
 
 grant usage on schema public to freehire_embed_worker;
+-- pgvector may have been installed elsewhere
+do $$
+begin
+    execute (
+        select format('grant usage on schema %I to freehire_embed_worker', n.nspname)
+        from pg_extension e
+        join pg_namespace n on n.oid = e.extnamespace
+        where e.extname = 'vector'
+    );
+end
+$$;
 
-grant select on jobs to freehire_embed_worker;
+grant select on public.jobs to freehire_embed_worker;
 grant update (
     semantic_embedded_model, semantic_embedded_hash, semantic_embedding, similar_job_ids, similar_computed_at
-) on jobs to freehire_embed_worker;
+) on public.jobs to freehire_embed_worker;
 
-grant select, insert, update, delete on semantic_outbox, job_semantic_chunks to freehire_embed_worker;
+grant select, insert, update, delete on public.semantic_outbox, public.job_semantic_chunks to freehire_embed_worker;
 -- written by the trigger, with the rights of whoever inserts the chunks
-grant select, insert on search_outbox to freehire_embed_worker;
-grant select, insert, update on semantic_models to freehire_embed_worker;
-grant select, insert, update, delete on semantic_runs to freehire_embed_worker;
-grant select on freehire_embed_migrations to freehire_embed_worker;
+grant select, insert on public.search_outbox to freehire_embed_worker;
+grant select, insert, update on public.semantic_models to freehire_embed_worker;
+grant select, insert, update, delete on public.semantic_runs to freehire_embed_worker;
+grant select on public.freehire_embed_migrations to freehire_embed_worker;

@@ -85,10 +85,11 @@ def _writers(database: Database) -> Iterator[Check]:
 def _indexes(database: Database) -> Iterator[Check]:
     """By what they are; names tell nothing."""
     found = inspection.present_indexes(database)
+    vector_indexes = vector_index.look(database).valid
     complaints = [
         check
         for name in sorted(migrate.index_names())
-        for check in _index(indexes.expected()[name], found, vector_index.look(database).valid)
+        for check in _index(indexes.expected()[name], found, vector_indexes)
     ]
     yield from complaints
     useless = _useless(found)

@@ -52,7 +52,7 @@ class Database:
 
     def __init__(self, url: SecretStr, *, patience_seconds: float = _PATIENCE_SECONDS) -> None:
         self._patience = patience_seconds
-        conninfo = checked(url)
+        self._conninfo = conninfo = checked(url)
         with faults_of_connecting(), psycopg.connect(conninfo, **PARAMETERS) as connection:
             refuse_encoding(connection)
         self._pool: ConnectionPool[Connection] = ConnectionPool(
@@ -112,6 +112,8 @@ class Database:
                     xid = fetch(connection, "xact_id")[0].xid
                 return result
             except PoolTimeout as error:
+                with faults_of_connecting():  # the pool does not tell why
+                    psycopg.connect(self._conninfo, **PARAMETERS).close()
                 raise DatabaseDown(
                     f"Postgres (DATABASE_URL) gives no connection for {self._patience:.0f} s"
                 ) from error

@@ -107,6 +107,8 @@ _CAUSES: dict[str, _Cause] = {
 def is_retryable(error: psycopg.Error) -> bool:
     """A lost connection, a deadlock and their like: the same transaction may succeed when sent again."""
     state = error.sqlstate
+    if _is_pooled_by_statement(error):
+        return False
     if state is None:
         return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     return state in _RETRYABLE_STATES or state[:2] in _RETRYABLE_CLASSES
@@ -146,6 +148,10 @@ def translate(error: psycopg.Error, because: str = "") -> Exception:
     """The fault that `error` amounts to once retrying is over; `because`: see `circumstances`."""
     state = error.sqlstate
     said = _first_line(error)
+    if _is_pooled_by_statement(error):
+        return DatabaseMisfit(
+            f"the pooler at DATABASE_URL knows no transactions ({said}): set its pool_mode to transaction"
+        )
     if state is None:
         if is_retryable(error):
             return DatabaseDown(_SILENT.format(error=said))
@@ -161,6 +167,11 @@ def translate(error: psycopg.Error, because: str = "") -> Exception:
     if state[:2] in _ROW_CLASSES:
         return RowRejected(f"{said} (SQLSTATE {state})", corrupted=state in _CORRUPTION)
     return DatabaseMisfit(f"{said} (SQLSTATE {state})")
+
+
+def _is_pooled_by_statement(error: psycopg.Error) -> bool:
+    """PgBouncer has one SQLSTATE for all that it refuses."""
+    return "statement pooling" in str(error)
 
 
 def _first_line(error: psycopg.Error) -> str:

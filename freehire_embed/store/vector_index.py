@@ -20,7 +20,7 @@ from freehire_embed.store.identities import vector_width
 from freehire_embed.store.sessions import unhurried
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from freehire_embed.store.database import Database
 
@@ -130,8 +130,10 @@ def drop(database: Database) -> list[str]:
     return names
 
 
-def _drop(database: Database, names: Iterable[str]) -> None:
-    with for_the_owner("index drop"), unhurried(database) as connection:
+def _drop(database: Database, names: Collection[str]) -> None:
+    if not names:
+        return
+    with for_the_owner("dropping an index"), unhurried(database) as connection:
         for name in names:
             indexes.drop(connection, name)
 
@@ -146,13 +148,13 @@ def build(
     leaves an invalid index, which the next build drops.
     """
     state = look(database)
-    if state.valid:
-        return False
     if state.building:
         raise DatabaseMisfit("the vector index is being built by another session already")
     _drop(database, state.invalid)
+    if state.valid:
+        return False
     with (
-        for_the_owner("index build"),
+        for_the_owner("building an index"),
         unhurried(database, memory) as connection,
         _told(database, report),
     ):
