@@ -14,7 +14,7 @@ from freehire_embed.settings import FALSE_WORDS, RULES, TRUE_WORDS, VARIABLES, S
 from freehire_embed.store import identities, inspection, vector_index
 from freehire_embed.store.database import Database
 from freehire_embed.store.faults import DatabaseDown, DatabaseFault
-from freehire_embed.tei import TeiFault, UpstreamFault
+from freehire_embed.tei import ServerFault, UpstreamFault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,7 +32,10 @@ _PSYCOPG2 = "postgresql+psycopg2://"
 
 _FIXES: tuple[tuple[type[Exception], str], ...] = (
     (UpstreamFault, "start the server at EMBED_URL, or point EMBED_URL at one that runs"),
-    (TeiFault, "point EMBED_URL at a server of the model wanted, or set EMBED_MODEL to what this one serves"),
+    (
+        ServerFault,
+        "point EMBED_URL at a server of the model wanted, or set EMBED_MODEL to what this one serves",
+    ),
     (DatabaseDown, "start the server that DATABASE_URL names, or correct DATABASE_URL"),
     (DatabaseFault, "correct DATABASE_URL or what its database lacks"),
     (SettingsError, "correct the setting named there, or unset it"),
@@ -251,7 +254,7 @@ def _server(settings: Settings, database: Database, profile: Profile) -> Iterato
             p50 = embedder.stats.latency_p50_seconds
         where = "the local model server" if settings.local else "EMBED_URL"
         yield Check("server", True, f"{where} serves {profile.served[0]}; the probe took {p50 * 1000:.0f} ms")
-    except (TeiFault, SettingsError) as error:
+    except (ServerFault, SettingsError) as error:
         yield _faulty("server", error)
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from freehire_embed.drill import tei_faults
 from freehire_embed.drill.faulty_tei import FaultyTei
-from freehire_embed.tei.pace import Gate, Ticket
-from freehire_embed.tei.waiting import Waiting
+from freehire_embed.wire.pace import Gate, Ticket
+from freehire_embed.wire.waiting import Waiting
 from freehire_embed_tests.tei_bench import client, passages
 
 SERVICE = 0.040

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freehire_embed.tei.answers import Kind, read_refusal
-from freehire_embed.tei.faults import redact
+from freehire_embed.tei.answers import read_refusal
+from freehire_embed.wire.redaction import redact
+from freehire_embed.wire.refusal import Kind
 
 TOO_LONG = "`inputs` must have less than 512 tokens. Given: 700"
 BATCH = "batch size 40 > maximum allowed batch size 32"

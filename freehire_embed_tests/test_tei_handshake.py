@@ -179,9 +179,25 @@ def test_the_wait_for_a_server_ends_with_the_warm_up() -> None:
     sleeps = Sleeps()
     with FaultyTei() as tei, client(tei.url, warmup_seconds=12, patience=impatient(sleeps)) as embedder:
         tei.fail(tei_faults.status(503), info_too=True)
-        with pytest.raises(UpstreamFault, match=r"4 attempts .* 503 Unhealthy"):
+        with pytest.raises(UpstreamFault, match=r"5 attempts .* 503 Unhealthy"):
             embedder.preflight()
-    assert sum(sleeps) <= 12
+    assert sleeps == [1, 2, 4, 5]
+
+
+def test_a_server_that_needs_most_of_the_warm_up_is_waited_for() -> None:
+    sleeps = Sleeps()
+    with FaultyTei() as tei, client(tei.url, warmup_seconds=30, patience=impatient(sleeps)) as embedder:
+        tei.fail(tei_faults.status(503), times=5, info_too=True)
+        embedder.preflight()
+    assert sleeps == [1, 2, 4, 8, 15]
+
+
+def test_a_server_that_asks_for_a_longer_wait_is_asked_once_more_at_the_end_of_the_warm_up() -> None:
+    sleeps = Sleeps()
+    with FaultyTei() as tei, client(tei.url, warmup_seconds=30, patience=impatient(sleeps)) as embedder:
+        tei.fail(tei_faults.status(503, headers=[("retry-after", "50")]), times=1, info_too=True)
+        embedder.preflight()
+    assert sleeps == [30]
 
 
 def test_without_a_warm_up_one_refused_connection_is_enough() -> None:

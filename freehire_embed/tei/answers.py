@@ -7,56 +7,15 @@ are read first; the status speaks only for answers that carry neither.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 import orjson
 
-from freehire_embed.tei.faults import redact
+from freehire_embed.wire.redaction import redact
+from freehire_embed.wire.refusal import Kind, Refusal, retry_after_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-RETRY_AFTER_CAP_SECONDS = 60.0
-
-
-class Kind(Enum):
-    """What to do next; how often and how long is decided where the wave is known."""
-
-    ROW = auto()
-    """The server says that a text is at fault, but not which."""
-    DEFECT = auto()
-    """A row came back null, not finite, all zero, of odd width or not normalised."""
-    MANY_DEFECTS = auto()
-    """Most rows did: a server in trouble (fp16), not a trait of the texts."""
-    BACKEND = auto()
-    """Inference failed: too many rows for its memory, a text it cannot take, or another client's."""
-    SIZE = auto()
-    """The body is over the payload limit."""
-    LIMIT = auto()
-    """More rows than the server takes in one request; `Refusal.limit` says how many it takes."""
-    BUSY = auto()
-    COUNT = auto()
-    """Not one vector for each row, so none can be matched to its text."""
-    UPSTREAM = auto()
-    TIMEOUT = auto()
-    """Upstream as well; may also mean too many rows for the time."""
-    CONFIG = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    kind: Kind
-    cause: str
-    """A short word for statistics: a status, `timeout`, `connect`, `broken`, ..."""
-    detail: str
-    """One line for people, without row text."""
-    retry_after_seconds: float | None = None
-    limit: int | None = None
-
 
 _BY_TYPE = {
     "unhealthy": Kind.UPSTREAM,
@@ -96,7 +55,7 @@ def read_refusal(status: int, headers: Mapping[str, str], body: bytes, private: 
         kind,
         cause=str(status),
         detail=f"{title}: {shown}" if shown else title,
-        retry_after_seconds=_retry_after(headers),
+        retry_after_seconds=retry_after_seconds(headers),
         limit=limit,
     )
 
@@ -135,26 +94,3 @@ def _read_error(headers: Mapping[str, str], body: bytes) -> tuple[str, str]:
         error_type[:40] if isinstance(error_type, str) else "",
         message if isinstance(message, str) else "",
     )
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from either form of Retry-After, between 0 and the cap; None when not usable."""
-    given = headers.get("retry-after", "").strip()
-    try:
-        seconds = float(given)
-    except ValueError:
-        until = _date(given)
-        if until is None:
-            return None
-        # The server's own clock is the one the date was made with.
-        seconds = (until - (_date(headers.get("date", "")) or datetime.now(UTC))).total_seconds()
-    # Written so that a NaN, which compares false, gives the cap.
-    return max(seconds, 0.0) if seconds < RETRY_AFTER_CAP_SECONDS else RETRY_AFTER_CAP_SECONDS
-
-
-def _date(value: str) -> datetime | None:
-    try:
-        date = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    return date if date.tzinfo else date.replace(tzinfo=UTC)

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from freehire_embed.domain import Halt, HaltKind
-from freehire_embed.tei.answers import Kind, Refusal
-from freehire_embed.tei.faults import ConfigFault, UpstreamFault
-from freehire_embed.tei.retry import unavailable
+from freehire_embed.wire.faults import ConfigFault, UpstreamFault
+from freehire_embed.wire.refusal import Kind, Refusal
+from freehire_embed.wire.retry import unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from freehire_embed.domain import Vector
     from freehire_embed.tei.client import TeiClient
     from freehire_embed.tei.handshake import Probe
-    from freehire_embed.tei.pace import Gate, Limits, Patience
+    from freehire_embed.tei.limits import Limits
     from freehire_embed.tei.stats import Tally
     from freehire_embed.tei.vectors import Rows
+    from freehire_embed.wire.pace import Gate, Patience
 
 _TRIES = 2
 """Failures of the upstream's kind before the probe is asked; the retry policy's attempts are then the probe's."""
@@ -305,8 +306,8 @@ class WaveEmbedding:
             )
 
     def _give_up(self, attempts: int, started: float, last: Refusal) -> NoReturn:
-        shown = self._client.endpoint.shown
-        self._stop(unavailable(shown, attempts, time.monotonic() - started, last).as_halt())
+        verdict = self._client.endpoint.verdict
+        self._stop(unavailable(verdict, attempts, time.monotonic() - started, last).as_halt())
 
     def _stop(self, halt: Halt) -> NoReturn:
         self.halt = self.halt or halt

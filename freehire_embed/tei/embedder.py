@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 import orjson
 
 from freehire_embed.domain import Embeddings, Halt, HaltKind
-from freehire_embed.tei.answers import Kind, Refusal
-from freehire_embed.tei.background import BackgroundLoop
 from freehire_embed.tei.blame import Stopped, Verdicts, WaveEmbedding
 from freehire_embed.tei.client import TeiClient
 from freehire_embed.tei.endpoint import Endpoint
-from freehire_embed.tei.faults import ConfigFault, TeiFault, UpstreamFault
 from freehire_embed.tei.handshake import SAME_MODEL_COSINE, Probe, ask_info, cosine
-from freehire_embed.tei.pace import Gate, Limits, Patience
-from freehire_embed.tei.retry import persist
+from freehire_embed.tei.limits import Limits
 from freehire_embed.tei.stats import Tally
+from freehire_embed.wire.background import BackgroundLoop
+from freehire_embed.wire.faults import ConfigFault, ServerFault, UpstreamFault
+from freehire_embed.wire.pace import Gate, Patience
+from freehire_embed.wire.refusal import Kind, Refusal
+from freehire_embed.wire.retry import persist
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,6 +39,8 @@ _MOST_BODY_BYTES = 1_900_000
 """TEI's payload limit is 2,000,000 by default; the rest of the body fits into the difference."""
 _MOST_TOKENS = 16_384
 """TEI's max_batch_tokens by default: one batch of the device."""
+_LAST_TRY_BEGINS = 0.8
+"""Of the time that a question has: an attempt that begins later could not be answered within it."""
 _UNSENDABLE = re.compile("[\0\ud800-\udfff]")
 
 
@@ -134,7 +137,7 @@ class TeiEmbedder:
     def embed_query(self, text: str, timeout_seconds: float = 10) -> Vector:
         """The vector of a question; the profile's query prefix is added here.
 
-        Raises UpstreamFault or ConfigFault, or a plain TeiFault when the server refuses this text.
+        Raises UpstreamFault or ConfigFault, or a plain ServerFault when the server refuses this text.
         """
         query = _sendable(f"{self._profile.query_prefix}{text.strip()}")
         return self._background.run(self._query(orjson.dumps(query), timeout_seconds))
@@ -248,11 +251,15 @@ class TeiEmbedder:
             if answer.kind is Kind.CONFIG:
                 raise ConfigFault(f"EMBED_URL {shown} cannot be used: {answer.detail}")
             if answer.kind in (Kind.ROW, Kind.SIZE, Kind.LIMIT):
-                raise TeiFault(f"EMBED_URL {shown} refuses this query: {answer.detail}")
+                raise ServerFault(f"EMBED_URL {shown} refuses this query: {answer.detail}")
             return answer
 
         vector, _ = await persist(
-            once, shown, self._patience, attempts=self._patience.attempts, seconds=timeout_seconds
+            once,
+            self._client.endpoint.verdict,
+            self._patience,
+            attempts=self._patience.attempts,
+            seconds=_LAST_TRY_BEGINS * timeout_seconds,
         )
         return vector
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from freehire_embed.tei.answers import Kind, Refusal
-from freehire_embed.tei.faults import ConfigFault
-from freehire_embed.tei.retry import persist
+from freehire_embed.wire.faults import ConfigFault
+from freehire_embed.wire.refusal import Kind, Refusal
+from freehire_embed.wire.retry import persist
 
 if TYPE_CHECKING:
     from freehire_embed.domain import Vector
     from freehire_embed.profiles import Profile
     from freehire_embed.tei.client import TeiClient
-    from freehire_embed.tei.pace import Patience
     from freehire_embed.tei.stats import Tally
+    from freehire_embed.wire.pace import Patience
 
 PROBE_TEXT = "A calm river runs past the old library, and 7 boats wait for the evening tide."
 """Known to be good: embedded before, between and after the rows that are in doubt. Never change it; the
@@ -89,7 +89,7 @@ class Probe:
         """
         return await persist(
             self.once,
-            self._client.endpoint.shown,
+            self._client.endpoint.verdict,
             self._patience,
             attempts=self._patience.attempts if warmup_seconds is None else None,
             seconds=warmup_seconds,
@@ -115,7 +115,7 @@ async def ask_info(
             )
         return answer
 
-    answer, _ = await persist(once, shown, patience, seconds=warmup_seconds)
+    answer, _ = await persist(once, client.endpoint.verdict, patience, seconds=warmup_seconds)
     return read_info(answer, profile, shown)
 
 

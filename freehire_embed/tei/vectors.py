@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 import simdjson
 
-from freehire_embed.tei.answers import Kind, Refusal
+from freehire_embed.wire.refusal import Kind, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

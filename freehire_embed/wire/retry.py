@@ -5,20 +5,20 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from freehire_embed.tei.answers import Refusal
-from freehire_embed.tei.faults import UpstreamFault
+from freehire_embed.wire.faults import UpstreamFault
+from freehire_embed.wire.refusal import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from freehire_embed.tei.pace import Patience
+    from freehire_embed.wire.pace import Patience
 
 T = TypeVar("T")
 
 
 async def persist(
     once: Callable[[], Awaitable[T | Refusal]],
-    shown: str,
+    verdict: str,
     patience: Patience,
     *,
     attempts: int | None = None,
@@ -26,7 +26,8 @@ async def persist(
 ) -> tuple[T, int]:
     """The first answer of `once` that is no Refusal, and how many attempts it took.
 
-    Raises UpstreamFault after that many attempts, or when the next pause would pass that many seconds.
+    Raises UpstreamFault, which begins with `verdict`, after that many attempts, or when an attempt that began
+    after that many seconds has failed as well: the last pause is cut, so that the time is used to its end.
     """
     started = time.monotonic()
     waited = 0.0
@@ -36,17 +37,16 @@ async def persist(
         tried += 1
         if not isinstance(answer, Refusal):
             return answer, tried
-        elapsed = time.monotonic() - started
+        elapsed = max(time.monotonic() - started, waited)
+        if tried == attempts or (seconds is not None and elapsed >= seconds):
+            raise unavailable(verdict, tried, elapsed, answer)
         pause = answer.retry_after_seconds or patience.pause_seconds(tried)
-        out_of_time = seconds is not None and max(waited, elapsed) + pause >= seconds
-        if out_of_time or tried == attempts:
-            raise unavailable(shown, tried, elapsed, answer)
+        if seconds is not None:
+            pause = min(pause, seconds - elapsed)
         await patience.sleep(pause)
         waited += pause
 
 
-def unavailable(shown: str, attempts: int, seconds: float, last: Refusal) -> UpstreamFault:
+def unavailable(verdict: str, attempts: int, seconds: float, last: Refusal) -> UpstreamFault:
     tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
-    return UpstreamFault(
-        f"embedding backend unavailable: EMBED_URL {shown}, {tries} in {seconds:.1f} s, last answer: {last.detail}"
-    )
+    return UpstreamFault(f"{verdict}, {tries} in {seconds:.1f} s, last answer: {last.detail}")
