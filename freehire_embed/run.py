@@ -32,7 +32,7 @@ def resolve_profile(settings: Settings, database: Database | None) -> Profile:
     return find_profile(identity or default, load_profiles(settings.profiles_path))
 
 
-def make_embedder(settings: Settings, profile: Profile, *, rows_per_request: int = 32) -> TeiEmbedder:
+def make_embedder(settings: Settings, profile: Profile, *, rows_per_request: int = 31) -> TeiEmbedder:
     """A client of the server at EMBED_URL for `profile`; nothing is sent yet."""
     return TeiEmbedder(
         url=settings.embed_url or DEFAULT_EMBED_URL,

@@ -100,12 +100,14 @@ class FaultyTei:
         after: int = 0,
         marker: str | None = None,
         info_too: bool = False,
+        every: int = 1,
     ) -> None:
-        """From now on: let `after` requests pass, then do `fault` to `times` of them (None = all).
+        """From now on: let `after` requests pass, then do `fault` to `times` of them (None = all), or only to one
+        in `every`.
 
         With `marker`, only to requests with a row that contains it. The first rule that applies wins.
         """
-        self._rules.append(Rule(fault, times, after, marker, info_too))
+        self._rules.append(Rule(fault, times, after, marker, info_too, every))
 
     def recover(self) -> None:
         """Forgets all rules."""

@@ -61,8 +61,8 @@ class WireExchange:
         self.texts: list[str] = []
         self.marked: list[int] = []
 
-    def vectors(self) -> NDArray[np.float32]:
-        return _vectors(self.texts, self._server.width, self._server.model_id)
+    def vectors(self, model: str | None = None) -> NDArray[np.float32]:
+        return _vectors(self.texts, self._server.width, model or self._server.model_id)
 
     async def serve(self) -> None:
         queued = await self._server.compute(len(self.texts))

@@ -51,6 +51,8 @@ def failure_of(report: WaveReport, metadata: dict[str, Any]) -> dg.Failure | Non
         )
     if failed := outcomes[Outcome.FAILED]:
         lines.append(f"Nothing to do yet, {failed} failed and will be tried again after their lease")
+    if doubt := report.usage.doubt:
+        lines.append(doubt)
     if not lines and outcomes[Outcome.ABANDONED]:
         lines.append(
             f"Nothing to do, {outcomes[Outcome.ABANDONED]} abandoned and come back after their lease"

@@ -36,7 +36,7 @@ _BY_STATUS = {
 }
 _ABOUT_A_BODY = frozenset({400, 413, 422})
 _ABOUT_THE_SET_UP = frozenset({401, 403, 404, 405, 415})
-_BATCH_LIMIT = re.compile(r"maximum allowed batch size (\d+)", re.IGNORECASE)
+_BATCH_LIMIT = re.compile(r"maximum allowed batch size (\d{1,9})", re.IGNORECASE)
 
 
 def read_refusal(status: int, headers: Mapping[str, str], body: bytes, private: Sequence[str]) -> Refusal:
@@ -49,7 +49,8 @@ def read_refusal(status: int, headers: Mapping[str, str], body: bytes, private: 
     limit = None
     if status in _ABOUT_A_BODY and (found := _BATCH_LIMIT.search(message)):
         kind, limit = Kind.LIMIT, int(found[1])
-    title = f"{status} {error_type}".rstrip()
+    # No field of an answer is shown as it came: any may repeat what was sent, or command a terminal.
+    title = f"{status} {redact(error_type, private)}".rstrip()
     shown = redact(message, private) or _hint(status)
     return Refusal(
         kind,

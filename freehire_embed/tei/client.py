@@ -49,8 +49,16 @@ class TeiClient:
             answer if isinstance(answer, Refusal) else self._read(answer, rows, time.monotonic() - started)
         )
         if isinstance(rows_read, Refusal):
-            self._tally.retries[rows_read.cause] += 1
+            self.count(rows_read)
         return rows_read
+
+    def count(self, refusal: Refusal) -> None:
+        """Notes a request that brought less than it should have."""
+        self._tally.retries[refusal.cause] += 1
+
+    def renew(self) -> None:
+        """From now on requests go over new connections."""
+        self._http.renew()
 
     async def info(self, timeout_seconds: float) -> Any:
         """The JSON of /info (None when it is no JSON), or a Refusal; one attempt."""
@@ -73,13 +81,11 @@ class TeiClient:
         vectors = read_rows(answer.body, len(rows), self._width)
         if isinstance(vectors, Rows):
             self._tally.latencies.append(seconds)
-            tokens = answer.headers.get("x-compute-tokens", "")
-            if tokens.isascii() and tokens.isdigit() and len(tokens) < 10:
-                self._tally.tokens += int(tokens)
-                self._tally.truncated += len(rows) == 1 and int(tokens) >= self.token_limit
+            tokens = _count(answer.headers.get("x-compute-tokens", ""))
+            self._tally.tokens += tokens or 0
             size = sum(map(len, rows))
             waited = self._waiting.seconds(seconds, size, _milliseconds(answer.headers.get("x-queue-time")))
-            return replace(vectors, seconds=seconds, waited_seconds=waited)
+            return replace(vectors, tokens=tokens, seconds=seconds, waited_seconds=waited)
         return vectors
 
     def _refusal(self, answer: Answer, rows: Sequence[bytes]) -> Refusal:
@@ -87,6 +93,10 @@ class TeiClient:
         if self.endpoint.api_key:
             private.append(self.endpoint.api_key)
         return read_refusal(answer.status, answer.headers, answer.body, private)
+
+
+def _count(header: str) -> int | None:
+    return int(header) if header.isascii() and header.isdigit() and len(header) < 10 else None
 
 
 def _milliseconds(header: str | None) -> float | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlunsplit
 
-from freehire_embed.wire.address import checked_key, checked_url, shown
+from freehire_embed.wire.address import Server, checked_key, checked_url, shown
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -17,14 +17,9 @@ class Endpoint:
     embed: str = field(repr=False)
     """Posted to exactly as given: the endpoint itself, or a server root, which takes POST as well."""
     info: str = field(repr=False)
-    shown: str
+    server: Server
     """For people: without query and fragment, which may carry a token."""
     api_key: str | None = field(repr=False)
-
-    @property
-    def verdict(self) -> str:
-        """The beginning of what is said when it does not answer."""
-        return f"embedding backend unavailable: EMBED_URL {self.shown}"
 
     @staticmethod
     def of(url: str, api_key: SecretStr | None) -> Endpoint:
@@ -34,6 +29,6 @@ class Endpoint:
         return Endpoint(
             embed=url,
             info=urlunsplit((parts.scheme, parts.netloc, f"{beside}/info", parts.query, "")),
-            shown=shown(parts),
+            server=Server("embedding backend", f"EMBED_URL {shown(parts)}"),
             api_key=checked_key(api_key, "EMBED_API_KEY"),
         )

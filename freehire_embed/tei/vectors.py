@@ -32,6 +32,8 @@ class Rows:
     defects: dict[int, str]
     foreign: frozenset[int]
     """The defective rows whose width or norm is that of another model, or of other server options."""
+    tokens: int | None = None
+    """Of the whole request, after truncation; None where the server does not tell."""
     seconds: float = 0.0
     waited_seconds: float = 0.0
     """How long the answer took, and how much of it the request stood in the server's queue."""

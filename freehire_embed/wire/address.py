@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
@@ -10,6 +11,20 @@ from freehire_embed.settings import SettingsError
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Who is spoken of when something goes wrong."""
+
+    role: str
+    """Such as `embedding backend`."""
+    name: str
+    """The setting and the URL as it may be shown."""
+
+    def __str__(self) -> str:
+        return self.name
+
 
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 

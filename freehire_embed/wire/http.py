@@ -48,6 +48,7 @@ class HttpClient:
         if api_key:
             self._headers["Authorization"] = f"Bearer {api_key}"
         self._session: aiohttp.ClientSession | None = None
+        self._connector: CleanConnector | None = None
 
     async def exchange(
         self, method: str, url: str, timeout_seconds: float, json: bytes | None = None
@@ -92,6 +93,11 @@ class HttpClient:
         except (aiohttp.ClientError, ConnectionError) as error:
             return Refusal(Kind.UPSTREAM, "reset", f"connection broken ({type(error).__name__})")
 
+    def renew(self) -> None:
+        """From now on requests go over new connections; those in flight end on their own."""
+        if self._connector:
+            self._connector.renew()
+
     async def close(self) -> None:
         if self._session:
             await self._session.close()
@@ -99,9 +105,10 @@ class HttpClient:
     def _opened(self) -> aiohttp.ClientSession:
         # It belongs to the event loop that it is made in.
         if self._session is None:
+            # Requests in flight are bounded by the gate, so that a query never waits for a bulk connection.
+            self._connector = CleanConnector(limit=0, ssl=_tls())
             self._session = aiohttp.ClientSession(
-                # Requests in flight are bounded by the gate, so that a query never waits for a bulk connection.
-                connector=CleanConnector(limit=0, ssl=_tls()),
+                connector=self._connector,
                 headers=self._headers,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -133,9 +140,13 @@ _OTHER_NAME = frozenset({62, 64})
 """X509_V_ERR_HOSTNAME_MISMATCH and ..._IP_ADDRESS_MISMATCH."""
 
 
+_NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"})
+"""What the releases of OpenSSL call plain text where a handshake should be."""
+
+
 def _speaks_no_tls(error: aiohttp.ClientConnectorSSLError) -> bool:
     cause = error.os_error
-    return isinstance(cause, ssl.SSLError) and cause.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST")
+    return isinstance(cause, ssl.SSLError) and cause.reason in _NO_TLS
 
 
 def _words(error: aiohttp.ClientError) -> str:

@@ -15,12 +15,14 @@ _DENSE_ECHO_CHARACTERS = 4
 
 
 def redact(message: str, private: Sequence[str]) -> str:
-    """`message` on one line, at most 200 characters, without anything quoted from the `private` texts.
+    """`message` on one line, at most 200 printable characters, without anything quoted from the `private` texts.
 
-    Servers like to repeat their input in error messages. Spaces and punctuation are ignored when looking
-    for quotations, so that an escaped or re-wrapped one is found as well.
+    What commands a terminal or turns the direction of writing counts as a space. Servers like to repeat their input
+    in error messages. Spaces and punctuation are ignored when looking for quotations, so that an escaped or
+    re-wrapped one is found as well.
     """
-    line = " ".join(message.split())[: 2 * _MESSAGE_CHARACTERS]
+    printable = "".join(character if character.isprintable() else " " for character in message)
+    line = " ".join(printable.split())[: 2 * _MESSAGE_CHARACTERS]
     places = [place for place, character in enumerate(line) if character.isalnum()]
     letters = "".join(line[place] for place in places)
     sent = ["".join(filter(str.isalnum, text)) for text in private]

@@ -32,6 +32,8 @@ class Kind(Enum):
     BUSY = auto()
     COUNT = auto()
     """Not one vector for each row, so none can be matched to its text."""
+    FOREIGN = auto()
+    """Vectors of another model: a replica behind a balancer, or a server that was exchanged."""
     UPSTREAM = auto()
     TIMEOUT = auto()
     """Upstream as well; may also mean too many rows for the time."""
