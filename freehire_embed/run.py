@@ -36,6 +36,7 @@ def make_embedder(settings: Settings, profile: Profile, *, rows_per_request: int
     """A client of the server at EMBED_URL for `profile`; nothing is sent yet."""
     return TeiEmbedder(
         url=settings.embed_url or DEFAULT_EMBED_URL,
+        api=settings.api,
         api_key=settings.api_key,
         profile=profile,
         concurrency=settings.concurrency,

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freehire_embed.tei import ConfigFault
+from freehire_embed.tei.about import read_info
 from freehire_embed.tei.answers import read_refusal
-from freehire_embed.tei.handshake import read_info
 from freehire_embed.wire.address import Server
 from freehire_embed.wire.redaction import redact
 from freehire_embed.wire.refusal import Kind

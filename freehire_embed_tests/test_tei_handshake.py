@@ -15,8 +15,8 @@ from freehire_embed.drill.faulty_tei import FaultyTei, vector_for
 from freehire_embed.profiles import BUILT_IN, DEFAULT_IDENTITY
 from freehire_embed.settings import SettingsError
 from freehire_embed.tei import ConfigFault, UpstreamFault
+from freehire_embed.tei.about import read_info
 from freehire_embed.tei.endpoint import Endpoint
-from freehire_embed.tei.handshake import read_info
 from freehire_embed.tei.proof import PROBE_TEXT
 from freehire_embed_tests.ports import free_port
 from freehire_embed_tests.tei_bench import (
@@ -49,7 +49,7 @@ from freehire_embed_tests.tei_bench import (
 )
 def test_info_lies_beside_the_url_which_is_posted_to_as_given(url: str, info_url: str) -> None:
     endpoint = Endpoint.of(url, None)
-    assert (endpoint.embed, endpoint.info) == (url, info_url)
+    assert (endpoint.api, endpoint.embed, endpoint.about) == ("tei", url, info_url)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,9 @@ class Exchange(Protocol):
     def vectors(self, model: str | None = None) -> NDArray[np.float32]:
         """The right answer, shape (rows, width), or that of another model."""
 
+    def wrap(self, rows: Sequence[bytes]) -> bytes:
+        """The body of a 200 with `rows`, each the JSON of a vector, in the dialect of the request."""
+
     async def reply(self, status: int, body: bytes, headers: Headers = ()) -> None: ...
 
     async def write(self, data: bytes) -> None:
@@ -152,21 +155,21 @@ def hold(until: threading.Event, then: Fault | None = None) -> Fault:
         if then:
             await then(exchange)
         else:
-            await exchange.reply(200, _encoded(exchange.vectors()))
+            await exchange.reply(200, _encoded(exchange, exchange.vectors()))
 
     return answer
 
 
 async def truncated(exchange: Exchange) -> None:
     """Promises the whole body, sends half of it and closes."""
-    whole = _encoded(exchange.vectors())
+    whole = _encoded(exchange, exchange.vectors())
     await exchange.write(_head(len(whole)) + whole[: len(whole) // 2])
     exchange.abort()
 
 
 async def cut_json(exchange: Exchange) -> None:
     """A well-formed HTTP answer whose JSON ends in the middle."""
-    whole = _encoded(exchange.vectors())
+    whole = _encoded(exchange, exchange.vectors())
     await exchange.reply(200, whole[: len(whole) // 2])
 
 
@@ -174,7 +177,7 @@ def drip_body(every_seconds: float) -> Fault:
     """The right body, a byte at a time."""
 
     async def answer(exchange: Exchange) -> None:
-        whole = _encoded(exchange.vectors())
+        whole = _encoded(exchange, exchange.vectors())
         await exchange.write(_head(len(whole)))
         await _drip(exchange, whole, every_seconds)
 
@@ -216,7 +219,7 @@ def scaled(factor: float) -> Fault:
 
     async def answer(exchange: Exchange) -> None:
         matrix = exchange.vectors() * factor
-        await exchange.reply(200, _encoded(matrix))
+        await exchange.reply(200, _encoded(exchange, matrix))
 
     return answer
 
@@ -225,7 +228,7 @@ def foreign(model: str = "example/other") -> Fault:
     """The right shape, from another model of the same width: a replica that was left behind by an update."""
 
     async def answer(exchange: Exchange) -> None:
-        await exchange.reply(200, _encoded(exchange.vectors(model)))
+        await exchange.reply(200, _encoded(exchange, exchange.vectors(model)))
 
     return answer
 
@@ -235,7 +238,9 @@ def turned(shift: int | None = None) -> Fault:
 
     async def answer(exchange: Exchange) -> None:
         matrix = exchange.vectors()
-        await exchange.reply(200, _encoded(matrix[::-1] if shift is None else np.roll(matrix, shift, axis=0)))
+        await exchange.reply(
+            200, _encoded(exchange, matrix[::-1] if shift is None else np.roll(matrix, shift, axis=0))
+        )
 
     return answer
 
@@ -244,9 +249,9 @@ def count(difference: int) -> Fault:
     """More or fewer vectors than rows."""
 
     async def answer(exchange: Exchange) -> None:
-        rows = exchange.vectors().tolist()
+        rows = [orjson.dumps(row) for row in exchange.vectors().tolist()]
         rows = rows + rows[:1] * difference if difference > 0 else rows[:difference]
-        await exchange.reply(200, orjson.dumps(rows))
+        await exchange.reply(200, exchange.wrap(rows))
 
     return answer
 
@@ -310,8 +315,10 @@ class Rule:
         return True
 
 
-def _encoded(matrix: NDArray[np.float32]) -> bytes:
-    return orjson.dumps(np.ascontiguousarray(matrix), option=orjson.OPT_SERIALIZE_NUMPY)
+def _encoded(exchange: Exchange, matrix: NDArray[np.float32]) -> bytes:
+    return exchange.wrap(
+        [orjson.dumps(np.ascontiguousarray(row), option=orjson.OPT_SERIALIZE_NUMPY) for row in matrix]
+    )
 
 
 def _head(length: int) -> bytes:
@@ -328,7 +335,7 @@ def _spoiled(exchange: Exchange, row: Callable[[int], str]) -> bytes:
     matrix = exchange.vectors()
     marked = set(exchange.marked)
     rows = [
-        row(matrix.shape[1]) if place in marked else orjson.dumps(vector.tolist()).decode()
+        row(matrix.shape[1]).encode() if place in marked else orjson.dumps(vector.tolist())
         for place, vector in enumerate(matrix)
     ]
-    return f"[{','.join(rows)}]".encode()
+    return exchange.wrap(rows)

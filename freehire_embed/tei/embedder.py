@@ -12,8 +12,9 @@ import orjson
 from freehire_embed.domain import Embeddings, Halt, HaltKind
 from freehire_embed.tei.blame import Stopped, Verdicts, WaveEmbedding
 from freehire_embed.tei.client import TeiClient
+from freehire_embed.tei.dialects import dialect_of
 from freehire_embed.tei.endpoint import Endpoint
-from freehire_embed.tei.handshake import Probe, ask_info
+from freehire_embed.tei.handshake import Probe, ask_about
 from freehire_embed.tei.limits import Limits
 from freehire_embed.tei.proof import KNOWN_ROWS, SAME_MODEL_COSINE, Proof, cosine
 from freehire_embed.tei.stats import Tally
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
     from freehire_embed.domain import Vector
     from freehire_embed.profiles import Profile
-    from freehire_embed.tei.handshake import ServerInfo
+    from freehire_embed.settings import Api
+    from freehire_embed.tei.about import ServerInfo
     from freehire_embed.tei.stats import TeiStats
 
 logger = logging.getLogger(__name__)
@@ -57,6 +59,7 @@ class TeiEmbedder:
         self,
         *,
         url: str,
+        api: Api | None = None,
         api_key: SecretStr | None,
         profile: Profile,
         concurrency: int = 1,
@@ -77,9 +80,10 @@ class TeiEmbedder:
         self._attempt_timeout_seconds = attempt_timeout_seconds
         self._patience = patience or Patience()
         self._tally = Tally()
+        endpoint = Endpoint.of(url, api_key, api)
         self._client = TeiClient(
-            Endpoint.of(url, api_key),
-            width=profile.width,
+            endpoint,
+            dialect_of(endpoint.api, profile),
             token_limit=profile.token_limit,
             tally=self._tally,
         )
@@ -162,7 +166,7 @@ class TeiEmbedder:
     async def _preflight(self, reference: Vector | None) -> Vector:
         server = self._client.endpoint.server
         try:
-            self._respect(await ask_info(self._client, self._profile, self._patience, self._warmup_seconds))
+            self._respect(await ask_about(self._client, self._profile, self._patience, self._warmup_seconds))
         except ConfigFault:
             if self._verify_model:
                 raise

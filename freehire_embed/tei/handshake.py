@@ -1,40 +1,26 @@
-"""Is this the server we mean? /info says which model it claims to be, the probe shows which one it is."""
+"""Is this the server we mean? Its own word tells which model it claims, the probe shows which one it is."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from freehire_embed.tei.about import read_info, read_models
 from freehire_embed.wire.faults import ConfigFault
-from freehire_embed.wire.redaction import redact
 from freehire_embed.wire.refusal import Kind, Refusal
 from freehire_embed.wire.retry import persist
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from freehire_embed.domain import Vector
     from freehire_embed.profiles import Profile
+    from freehire_embed.tei.about import ServerInfo
     from freehire_embed.tei.client import TeiClient
     from freehire_embed.tei.proof import Proof
     from freehire_embed.tei.stats import Tally
-    from freehire_embed.wire.address import Server
     from freehire_embed.wire.pace import Patience
 
 _INFO_SECONDS = 10.0
 """/info waits for no inference, so it is quick or not there."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServerInfo:
-    """What /info tells; None where it does not."""
-
-    model_id: str
-    max_client_batch_size: int | None = None
-    max_concurrent_requests: int | None = None
-    max_input_length: int | None = None
-    max_batch_tokens: int | None = None
 
 
 class Probe:
@@ -86,67 +72,39 @@ class Probe:
         )
 
 
-async def ask_info(
+async def ask_about(
     client: TeiClient, profile: Profile, patience: Patience, warmup_seconds: float
 ) -> ServerInfo:
     """What the server says it is, checked against the profile.
 
-    Waits up to `warmup_seconds` for a server that is starting. Raises UpstreamFault when it does not come
-    up, ConfigFault when there is no usable /info or it tells of another model.
+    Waits up to `warmup_seconds` for a server that is starting. Raises UpstreamFault when it does not come up,
+    ConfigFault when it tells of another model, or when TEI has no usable /info. In the OpenAI form the list of
+    models may be missing or closed to the key: then the probe alone decides.
     """
-    server = client.endpoint.server
+    endpoint = client.endpoint
 
     async def once() -> Any:
-        answer = await client.info(_INFO_SECONDS)
-        if isinstance(answer, Refusal) and answer.kind not in (Kind.UPSTREAM, Kind.TIMEOUT, Kind.BUSY):
-            raise ConfigFault(
-                f"{server}: no usable /info beside it ({answer.detail}). Check the URL and EMBED_API_KEY; "
-                "for a server without /info set EMBED_VERIFY_MODEL=false, then only the probe text is checked"
-            )
-        return answer
-
-    answer, _ = await persist(once, server, patience, seconds=warmup_seconds)
-    key = client.endpoint.api_key
-    return read_info(answer, profile, server, [key] if key else [])
-
-
-def read_info(answer: Any, profile: Profile, server: Server, private: Sequence[str] = ()) -> ServerInfo:
-    """Raises ConfigFault unless `answer` (the JSON of /info) describes a server for `profile`.
-
-    What it tells is shown without the `private` texts.
-    """
-    model_id = answer.get("model_id") if isinstance(answer, dict) else None
-    if not isinstance(model_id, str):
+        answer = await client.about(_INFO_SECONDS)
+        if not isinstance(answer, Refusal) or answer.kind in _PASSING:
+            return answer
+        if endpoint.api == "openai" and answer.cause in _NO_LIST:
+            return None
         raise ConfigFault(
-            f"{server}: /info beside it names no model_id. Is this Text Embeddings Inference? "
-            "For a server without /info set EMBED_VERIFY_MODEL=false, then only the probe text is checked"
+            f"{endpoint.server} cannot be used: {answer.detail}"
+            if answer.cause in ("certificate", "tls")
+            else f"{endpoint.server}: no usable {endpoint.about_name} beside it ({answer.detail}). Check the URL "
+            f"and EMBED_API_KEY. {_WAYS_OUT[endpoint.api]}"
         )
-    if model_id not in profile.served:
-        raise ConfigFault(
-            f"{server} serves {redact(model_id, private)!r}, but {profile.identity} wants "
-            f"{' or '.join(profile.served)}. Point EMBED_URL at that model, set EMBED_MODEL to the identity of "
-            "this one, or add the name to `served` in the file named by EMBED_PROFILES"
-        )
-    kinds = answer.get("model_type")
-    if isinstance(kinds, dict):
-        kind = {str(name).lower(): value for name, value in kinds.items()}
-        if "embedding" not in kind:
-            raise ConfigFault(f"{server} serves a {redact('/'.join(kind), private)}, not an embedding model")
-        pooling = kind["embedding"].get("pooling") if isinstance(kind["embedding"], dict) else None
-        if isinstance(pooling, str) and pooling.lower() != profile.pooling.lower():
-            raise ConfigFault(
-                f"{server} pools by {redact(pooling, private)!r}, but {profile.identity} wants "
-                f"{profile.pooling!r}: "
-                f"start the server with --pooling {profile.pooling}"
-            )
-    return ServerInfo(
-        model_id,
-        max_client_batch_size=_positive(answer.get("max_client_batch_size")),
-        max_concurrent_requests=_positive(answer.get("max_concurrent_requests")),
-        max_input_length=_positive(answer.get("max_input_length")),
-        max_batch_tokens=_positive(answer.get("max_batch_tokens")),
-    )
+
+    answer, _ = await persist(once, endpoint.server, patience, seconds=warmup_seconds)
+    read = read_info if endpoint.api == "tei" else read_models
+    return read(answer, profile, endpoint.server, [endpoint.api_key] if endpoint.api_key else [])
 
 
-def _positive(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+_PASSING = (Kind.UPSTREAM, Kind.TIMEOUT, Kind.BUSY)
+_NO_LIST = ("403", "404", "405", "501")
+_WAYS_OUT = {
+    "tei": "Of a server with the OpenAI form give the path, .../v1, or set EMBED_API=openai; for another without "
+    "/info set EMBED_VERIFY_MODEL=false, then only the probe text is checked",
+    "openai": "To go by the probe text alone set EMBED_VERIFY_MODEL=false",
+}

@@ -14,15 +14,15 @@ _DENSE_ECHO_CHARACTERS = 4
 """The same outside of ASCII, where four characters may be a sentence; a server's own words are English."""
 
 
-def redact(message: str, private: Sequence[str]) -> str:
-    """`message` on one line, at most 200 printable characters, without anything quoted from the `private` texts.
+def redact(message: str, private: Sequence[str], characters: int = _MESSAGE_CHARACTERS) -> str:
+    """`message` on one line, of at most so many printable `characters`, without anything quoted from `private`.
 
     What commands a terminal or turns the direction of writing counts as a space. Servers like to repeat their input
     in error messages. Spaces and punctuation are ignored when looking for quotations, so that an escaped or
     re-wrapped one is found as well.
     """
     printable = "".join(character if character.isprintable() else " " for character in message)
-    line = " ".join(printable.split())[: 2 * _MESSAGE_CHARACTERS]
+    line = " ".join(printable.split())[: 2 * characters]
     places = [place for place, character in enumerate(line) if character.isalnum()]
     letters = "".join(line[place] for place in places)
     sent = ["".join(filter(str.isalnum, text)) for text in private]
@@ -45,4 +45,4 @@ def redact(message: str, private: Sequence[str]) -> str:
             shown.append(character)
         elif place - 1 not in hidden:
             shown.append("…")
-    return "".join(shown)[:_MESSAGE_CHARACTERS]
+    return "".join(shown)[:characters]
