@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from benchmarks import catalogue, desk, lanes, pipeline, queue, steering, text_speed, vectors, wave
+from benchmarks import catalogue, desk, lanes, pipeline, proof, queue, steering, text_speed, vectors, wave
 from benchmarks.figures import SMALL, Figure, Sizes, machine, resized
 from benchmarks.scratch import scratch
 
@@ -31,6 +31,7 @@ PARTS: Mapping[str, Part] = {
     "speed": pipeline.speed,
     "busy": pipeline.busy,
     "memory": pipeline.memory,
+    "proof": proof.run,
     "steering": steering.run,
     "lanes": lanes.run,
     "desk": desk.run,

@@ -20,11 +20,13 @@ import orjson
 
 from benchmarks.yardsticks import vectors
 from freehire_embed.profiles import E5_BASE
+from freehire_embed.tei.proof import PROBE_TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _ROWS = 32
+_PROBE = PROBE_TEXT.encode()
 
 
 class _Device:
@@ -57,9 +59,10 @@ class _Device:
 
 
 class _Exchange(asyncio.Protocol):
-    def __init__(self, device: _Device, answers: list[bytes]) -> None:
+    def __init__(self, device: _Device, known: bytes, rows: list[bytes]) -> None:
         self._device = device
-        self._answers = answers
+        self._known = known
+        self._rows = rows
         self._read = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -80,12 +83,19 @@ class _Exchange(asyncio.Protocol):
             self._reply(orjson.dumps(info))
         else:
             rows = body.count(b'","') + 1
+            answer = self._answer(body, rows)
             seconds, waited = self._device.take(rows)
             header = f"x-queue-time: {waited * 1000:.0f}\r\n".encode()
             if seconds > 0:
-                asyncio.get_running_loop().call_later(seconds, self._reply, self._answers[rows], header)
+                asyncio.get_running_loop().call_later(seconds, self._reply, answer, header)
             else:
-                self._reply(self._answers[rows], header)
+                self._reply(answer, header)
+
+    def _answer(self, body: bytes, count: int) -> bytes:
+        rows = self._rows[:count]
+        if (found := body.find(_PROBE)) >= 0:
+            rows[body.count(b'","', 0, found)] = self._known
+        return b"[" + b",".join(rows) + b"]"
 
     def _reply(self, body: bytes, header: bytes = b"") -> None:
         head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n" % len(body)
@@ -110,11 +120,10 @@ def stats(url: str) -> dict[str, float]:
 
 
 async def _serve(rate: float, latency: float) -> None:
-    rows = [orjson.dumps(vector, option=orjson.OPT_SERIALIZE_NUMPY) for vector in vectors(_ROWS)]
-    answers = [b"[" + b",".join(rows[:count]) + b"]" for count in range(_ROWS + 1)]
+    known, *rows = (orjson.dumps(vector, option=orjson.OPT_SERIALIZE_NUMPY) for vector in vectors(_ROWS + 1))
     device = _Device(rate, latency)
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: _Exchange(device, answers), "127.0.0.1", 0)
+    server = await loop.create_server(lambda: _Exchange(device, known, rows), "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()
     sys.stdout.write(f"http://{host}:{port}/embed\n")
     sys.stdout.flush()

@@ -113,6 +113,29 @@ class RowFault:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """What the embedding server did for a wave."""
+
+    answers: int = 0
+    """Requests that brought vectors of the right model."""
+    foreign: int = 0
+    """Answers that were of another model, and not used."""
+
+    @property
+    def doubt(self) -> str | None:
+        """What an operator has to look after; None = every answer was of the right model."""
+        if not self.foreign:
+            return None
+        return (
+            f"{self.foreign} of {self.answers + self.foreign} answers were of another model; none was used, all "
+            "were asked for again. See that all servers behind EMBED_URL serve the same one"
+        )
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Usage)))
+
+
+@dataclass(frozen=True, slots=True)
 class WaveReport:
     """How the entries of a wave (or, added up, of a run) ended."""
 
@@ -126,6 +149,7 @@ class WaveReport:
     """Of those, by language, the ones that are longer than the model takes, so that the server cut them."""
     errors: tuple[str, ...] = ()
     """First few row faults, each with its job id; never posting text."""
+    usage: Usage = field(default_factory=Usage)
     halt: Halt | None = None
 
     def __add__(self, other: WaveReport) -> WaveReport:
@@ -135,6 +159,7 @@ class WaveReport:
             reused=self.reused + other.reused,
             embedded=self.embedded + other.embedded,
             over_limit=self.over_limit + other.over_limit,
+            usage=self.usage + other.usage,
             errors=(*self.errors, *other.errors)[:10],
             halt=_graver(self.halt, other.halt),
         )
@@ -185,3 +210,4 @@ class Embeddings:
     vectors: Sequence[Vector | None]
     faults: Mapping[int, str] = field(default_factory=dict)
     halt: Halt | None = None
+    usage: Usage = field(default_factory=Usage)

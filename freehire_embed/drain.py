@@ -51,6 +51,8 @@ class RunReport:
         """0 clean, 1 something was not done, 2 the configuration stopped the run."""
         if self.total.halt is not None:
             return 2 if self.total.halt.kind is HaltKind.CONFIG else 1
+        if self.total.usage.foreign:
+            return 1
         bad = (Outcome.FAILED, Outcome.DEAD_LETTERED, Outcome.ABANDONED)
         return 1 if any(self.total.outcomes[outcome] for outcome in bad) else 0
 
@@ -86,9 +88,6 @@ class _OneWaveAtATime:
             if result.halt and stops_run(result.halt):
                 self._halt = result.halt
             return result
-
-    def verify(self) -> Halt | None:
-        return self._embedder.verify()
 
 
 class _Flight:

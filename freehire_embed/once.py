@@ -17,7 +17,7 @@ from freehire_embed.domain import Embeddings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from freehire_embed.domain import Halt, Vector
+    from freehire_embed.domain import Vector
     from freehire_embed.stages import Embedder
 
 _REMEMBERED = 8192
@@ -35,7 +35,6 @@ class EmbedOnce:
         self._vectors: Vector | None = None
         self._unused = iter(range(remembered))
         self._lock = threading.Lock()
-        self._drifted: Halt | None = None
 
     def embed(self, passages: Sequence[str], timeout_seconds: float | None = None) -> Embeddings:
         keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in passages]
@@ -48,13 +47,7 @@ class EmbedOnce:
             vectors[place] = vector
         self._remember({keys[place]: v for place in places if (v := vectors[place]) is not None})
         faults = {places[index]: reason for index, reason in result.faults.items()}
-        return Embeddings(vectors, faults, result.halt)
-
-    def verify(self) -> Halt | None:
-        """As the embedder's; once it drifted it stays so, for what is remembered may be of the other server."""
-        if self._drifted is None:
-            self._drifted = self._embedder.verify()
-        return self._drifted
+        return Embeddings(vectors, faults, result.halt, result.usage)
 
     def _recall(self, keys: Sequence[bytes]) -> list[Vector | None]:
         with self._lock:

@@ -6,6 +6,8 @@ A profile says how to make and check vectors for it.
 
 from __future__ import annotations
 
+import math
+import re
 import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -15,6 +17,7 @@ from freehire_embed.settings import SettingsError
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+    from types import UnionType
 
 MAX_WIDTH = 2000
 """pgvector's limit of an HNSW index over `vector`; a row of it still fits a page, where we keep it."""
@@ -36,6 +39,10 @@ class Profile:
     token_limit: int = 512
     """Tokens of one input, specials included; e5 models take 512."""
     pooling: str = "mean"
+    dimensions: int | None = None
+    """Asked of a server whose model gives shorter vectors on request; None = the model's own width."""
+    price_per_million_tokens: float | None = None
+    currency: str = "USD"
 
 
 E5_BASE = "intfloat/multilingual-e5-base"
@@ -88,7 +95,7 @@ def find_profile(identity: str, profiles: Mapping[str, Profile]) -> Profile:
         ) from None
 
 
-_KEYS: Mapping[str, tuple[type, str]] = {
+_KEYS: Mapping[str, tuple[type | UnionType, str]] = {
     "served": (list, "a list of model ids"),
     "width": (int, f"a whole number from 1 to {MAX_WIDTH}, the most that an HNSW index takes"),
     "passage_prefix": (str, "a string"),
@@ -96,6 +103,9 @@ _KEYS: Mapping[str, tuple[type, str]] = {
     "chunking": (str, '"v1" or "v2"'),
     "token_limit": (int, "a whole number of at least 32"),
     "pooling": (str, "a string such as mean or cls"),
+    "dimensions": (int, "a whole number, the same as width"),
+    "price_per_million_tokens": (int | float, "a number of at least 0"),
+    "currency": (str, "three capital letters such as USD"),
 }
 
 
@@ -124,4 +134,10 @@ def _declared(path: Path, identity: str, table: object) -> Profile:
         raise broken('chunking must be "v1" or "v2"')
     if values.get("token_limit", 512) < 32:
         raise broken("token_limit must be a whole number of at least 32")
+    if values.get("dimensions", values["width"]) != values["width"]:
+        raise broken("dimensions must be the same as width: the column is as wide as what the server gives")
+    if not 0 <= values.get("price_per_million_tokens", 0) < math.inf:
+        raise broken(f"price_per_million_tokens must be {_KEYS['price_per_million_tokens'][1]}")
+    if not re.fullmatch("[A-Z]{3}", values.get("currency", "USD")):
+        raise broken(f"currency must be {_KEYS['currency'][1]}")
     return Profile(identity=identity, **{**values, "served": tuple(served)})

@@ -55,10 +55,11 @@ def _say_unknown(stamp: str, default: str) -> None:
     )
 
 
-def make_embedder(settings: Settings, profile: Profile, *, rows_per_request: int = 32) -> TeiEmbedder:
+def make_embedder(settings: Settings, profile: Profile, *, rows_per_request: int = 31) -> TeiEmbedder:
     """A client of the server at EMBED_URL for `profile`; nothing is sent yet."""
     return TeiEmbedder(
         url=settings.embed_url or DEFAULT_EMBED_URL,
+        api=settings.api,
         api_key=settings.api_key,
         profile=profile,
         concurrency=settings.concurrency,

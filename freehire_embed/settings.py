@@ -10,7 +10,7 @@ import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, cast
 
 from pydantic import SecretStr
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DEFAULT_EMBED_URL = "http://127.0.0.1:8090/embed"
+
+
+Api = Literal["tei", "openai"]
 
 
 class SettingsError(Exception):
@@ -60,6 +63,7 @@ RULES: Mapping[str, Rule] = {
 VARIABLES = (
     "DATABASE_URL",
     "EMBED_URL",
+    "EMBED_API",
     "EMBED_API_KEY",
     "EMBED_MODEL",
     "EMBED_PROFILES",
@@ -80,6 +84,8 @@ class Settings:
     """None = the embedded Postgres of the extra `local`."""
     embed_url: str | None
     """None = the local model server beside an embedded database, else DEFAULT_EMBED_URL."""
+    api: Api | None
+    """How the server is spoken to; None = by the path of its URL."""
     api_key: SecretStr | None
     model: str | None
     """None = the deployment's target."""
@@ -112,6 +118,7 @@ class Settings:
         return Settings(
             database_url=SecretStr(database_url) if database_url else None,
             embed_url=_text(env, "EMBED_URL"),
+            api=_api(env),
             api_key=SecretStr(api_key) if api_key else None,
             model=_text(env, "EMBED_MODEL"),
             profiles_path=Path(profiles) if profiles else None,
@@ -134,6 +141,16 @@ class Settings:
 
 def _text(env: Mapping[str, str], variable: str) -> str | None:
     return env.get(variable, "").strip() or None
+
+
+def _api(env: Mapping[str, str]) -> Api | None:
+    given = (_text(env, "EMBED_API") or "").lower()
+    if given not in ("", "tei", "openai"):
+        # A wrong guess here would be told as a fault of the server's.
+        raise SettingsError(
+            f"EMBED_API={given!r} is neither tei nor openai; unset it to go by EMBED_URL's path"
+        )
+    return cast("Api", given) if given else None
 
 
 def _number(env: Mapping[str, str], variable: str) -> int:

@@ -66,7 +66,6 @@ class Embedder(Protocol):
     """The server as the stages need it; `TeiEmbedder` is the one that speaks HTTP."""
 
     def embed(self, passages: Sequence[str], timeout_seconds: float | None = None) -> Embeddings: ...
-    def verify(self) -> Halt | None: ...
 
 
 def enqueue(outbox: Outbox) -> EnqueueReport:
@@ -118,16 +117,15 @@ def chunk(outbox: Outbox, wave: Wave, profile: Profile) -> ChunkedWave:
 
 
 def embed(embedder: Embedder, chunked: ChunkedWave, timeout_seconds: float | None = None) -> EmbeddedWave:
-    """Embeds the passages that have no stored vector and checks that the server is still the one it was.
+    """Embeds the passages that have no stored vector.
 
     The lease is renewed meanwhile. After `timeout_seconds` (EMBED_CALL_TIMEOUT_SECONDS; None = no limit) the rest
-    of the wave is left unfinished. Of a server that does not reproduce its probe vector nothing is stored.
+    of the wave is left unfinished.
     """
     texts = chunked.to_embed
     halt = chunked.halt
     with chunked.lease.kept_alive():
         result = embedder.embed(texts, timeout_seconds) if texts else None
-        drifted = embedder.verify() if result and any(v is not None for v in result.vectors) else None
     if result is None:
         return EmbeddedWave(
             chunked.lease,
@@ -146,9 +144,7 @@ def embed(embedder: Embedder, chunked: ChunkedWave, timeout_seconds: float | Non
         position = span.stop
         reason = next((result.faults[i] for i in span if i in result.faults), None)
         vectors = tuple(v for v in result.vectors[span.start : span.stop] if v is not None)
-        if span and drifted:
-            unfinished.append(document.claim)
-        elif reason is not None:
+        if reason is not None:
             faults.append(RowFault(document.claim, reason, content_hash=document.content_hash or ""))
         elif len(vectors) == len(span):
             done.append(EmbeddedDocument(document, vectors))
@@ -160,7 +156,8 @@ def embed(embedder: Embedder, chunked: ChunkedWave, timeout_seconds: float | Non
         chunked.closed,
         tuple(faults),
         tuple(unfinished),
-        drifted or result.halt or halt,
+        result.halt or halt,
+        result.usage,
     )
 
 
@@ -298,6 +295,7 @@ class _Settlement:
             reused=sum(passage.stored_index is not None for passage in passages_of),
             embedded=sum(passage.stored_index is None for passage in passages_of),
             over_limit=Counter(detect_language(p.text) for p in passages_of if p.over_limit),
+            usage=self._wave.usage,
             errors=tuple(f"posting {f.claim.job_id}: {f.reason}" for f in self._faults[:_SHOWN_ERRORS]),
             halt=self._halt,
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from freehire_embed.domain import Usage
 
 if TYPE_CHECKING:
     from freehire_embed.domain import Claim, Document, Halt, RowFault, Vector
@@ -62,3 +64,4 @@ class EmbeddedWave:
     unfinished: tuple[Claim, ...]
     """Open postings that `halt` kept from being embedded."""
     halt: Halt | None
+    usage: Usage = field(default_factory=Usage)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,9 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import orjson
 
-from freehire_embed.drill.faulty_tei import vector_for
+from freehire_embed.drill.faulty_tei import FaultyTei, vector_for
 from freehire_embed.profiles import BUILT_IN, E5_SMALL, LOCAL_IDENTITY, Profile
 from freehire_embed.tei import Patience, TeiEmbedder
+from freehire_embed.tei.proof import PROBE_TEXT
+from freehire_embed.wire.address import Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
 PROFILE = BUILT_IN[LOCAL_IDENTITY]
 TINY = Profile("tiny", (E5_SMALL,), 4)
 SECRET = "sk-TOPSECRET-0123456789"
+
+
+SERVER = Server("embedding backend", "EMBED_URL http://host/embed")
 
 
 class Sleeps(list[float]):
@@ -54,7 +60,7 @@ class Asked(NamedTuple):
 
 
 @contextmanager
-def answering(answer: Callable[[Asked], tuple[int, Any]]) -> Iterator[str]:
+def answering(answer: Callable[[Asked], tuple[int, Any]], tls: ssl.SSLContext | None = None) -> Iterator[str]:
     """The URL of a server that gives `answer`'s status and body, as JSON unless it is bytes, to each request."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -78,8 +84,10 @@ def answering(answer: Callable[[Asked], tuple[int, Any]]) -> Iterator[str]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
+        if tls:
+            server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/embed"
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}/embed"
         server.shutdown()
 
 
@@ -91,6 +99,11 @@ def info(profile: Profile = TINY, **changes: Any) -> dict[str, Any]:
         "max_client_batch_size": 32,
         "max_input_length": 512,
     } | changes
+
+
+def sent(tei: FaultyTei) -> list[list[str]]:
+    """The texts of each request, without the known row that rides with them."""
+    return [[text for text in texts if PROBE_TEXT not in text] for texts in tei.texts or ()]
 
 
 def passages(count: int, **odd: str) -> list[str]:

@@ -85,6 +85,19 @@ def test_every_setting_has_a_row_with_its_default_and_bounds() -> None:
         assert rows[rule.variable][:3] == [str(rule.default), str(rule.floor), str(rule.ceiling)]
 
 
+def test_the_profiles_of_the_servers_document_are_valid(tmp_path: Path) -> None:
+    example = re.search(
+        r"```toml\n(.*?)```", (ROOT / "docs" / "servers.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    assert example
+    path = tmp_path / "profiles.toml"
+    path.write_text(example[1], encoding="utf-8")
+    profiles = load_profiles(path)
+    declared = tomllib.loads(example[1])["profiles"]
+    assert {profiles[identity].width for identity in declared} == {768, 1024, 1536}
+    assert all(re.search(r"-chunked-v[12]$", identity) for identity in declared)
+
+
 def test_the_example_of_a_profile_file_is_valid(tmp_path: Path) -> None:
     example = re.search(r"```toml\n(.*?)```", SETTINGS, re.DOTALL)
     assert example

@@ -179,14 +179,24 @@ def test_clearing_alone_asks_no_server(sql, database, tei):
 def test_a_server_swapped_in_mid_run_stores_nothing_foreign_and_ends_the_run_with_2(
     sql, database, tei, after
 ):
-    postings(sql, 4)
+    postings(sql, 4 + 4 * after)
     run = open_run(database, tei)
     tei.swap_model("example/other", after=after)
     report = drain(run)
     assert report.total.halt.kind is HaltKind.CONFIG
-    assert (endings(report), report.exit_code) == ({"released": 4}, 2)
-    assert count(sql, "select count(*) from job_semantic_chunks") == 0
+    assert (report.total.outcomes["released"], report.exit_code) == (4, 2)
+    assert count(sql, "select count(*) from job_semantic_chunks") == 4 * after
     assert (charged(sql), leased(sql)) == (0, 0)
+
+
+def test_a_run_that_met_a_foreign_replica_is_done_and_ends_with_1(sql, database, tei):
+    postings(sql, 20)
+    run = open_run(database, tei)
+    tei.fail(tei_faults.foreign(), every=3)
+    report = drain(run)
+    assert (endings(report), report.total.halt, report.exit_code) == ({"indexed": 20}, None, 1)
+    assert "asked for again" in report.total.usage.doubt
+    assert_catalogue_comes_right(sql, database)
 
 
 @pytest.mark.parametrize(

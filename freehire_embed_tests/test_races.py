@@ -37,9 +37,6 @@ class Server:
     def embed(self, passages, timeout_seconds=None):
         return Embeddings([vector_for(text, WIDTH, SERVED) for text in passages])
 
-    def verify(self):
-        return None
-
 
 def foreign_rows(sql, job_id, start=0, rows=2):
     """As the other writer does it: plain SQL, without our columns, vectors that are none of ours."""

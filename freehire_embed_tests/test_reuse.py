@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from freehire_embed.domain import Embeddings, Halt, HaltKind
+from freehire_embed.domain import Embeddings
 from freehire_embed.once import EmbedOnce
 from freehire_embed_tests.bench import assert_every_vector_belongs, drained, sent, server
 from freehire_embed_tests.catalogue import add_posting, count, vector
@@ -158,15 +158,11 @@ class Counting:
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
         self.width: int | None = None
-        self.drifted: Halt | None = None
 
     def embed(self, passages: Sequence[str], timeout_seconds: float | None = None) -> Embeddings:
         self.asked.append(list(passages))
         vectors = [None if text == "bad" else vector(len(text))[: self.width] for text in passages]
         return Embeddings(vectors, {i: "refused" for i, text in enumerate(passages) if text == "bad"})
-
-    def verify(self) -> Halt | None:
-        return self.drifted
 
 
 def test_what_is_remembered_keeps_its_place_among_what_is_not() -> None:
@@ -217,13 +213,3 @@ def test_remembering_that_is_cut_short_mixes_up_no_texts() -> None:
     inner.width = None
     once.embed(["ccc"])
     assert np.array_equal(once.embed(["bb"]).vectors[0], vector(2))
-
-
-def test_a_server_that_drifted_is_not_trusted_again() -> None:
-    inner = Counting()
-    once = EmbedOnce(inner)
-    assert once.verify() is None
-    inner.drifted = Halt(HaltKind.CONFIG, "another model")
-    assert once.verify() == inner.drifted
-    inner.drifted = None
-    assert once.verify() == Halt(HaltKind.CONFIG, "another model")

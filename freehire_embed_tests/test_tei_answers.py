@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freehire_embed.tei.answers import Kind, read_refusal
-from freehire_embed.tei.faults import redact
+from freehire_embed.tei import ConfigFault
+from freehire_embed.tei.about import read_info
+from freehire_embed.tei.answers import read_refusal
+from freehire_embed.wire.address import Server
+from freehire_embed.wire.redaction import redact
+from freehire_embed.wire.refusal import Kind
+from freehire_embed_tests.tei_bench import TINY, info
 
 TOO_LONG = "`inputs` must have less than 512 tokens. Given: 700"
 BATCH = "batch size 40 > maximum allowed batch size 32"
@@ -97,6 +104,56 @@ def test_a_message_that_quotes_what_was_sent_is_shown_without_it() -> None:
 
 def test_a_short_text_or_key_is_not_quoted_either() -> None:
     assert redact("bad token k3y-9 given", ["k3y-9"]) == "bad token … given"
+
+
+HOSTILE = [
+    "sk-TOPSECRET-0123456789",
+    "passage: Senior Welder at Acme in Oulu",
+    "\n",
+    "\x1b[31m",
+    "\u202e",
+    "\u200b",
+]
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"error": "X", "error_type": "Backend"},
+        {"error": "no", "error_type": "X"},
+        {"message": "X", "type": "X", "code": 500},
+        {"error": {"message": "X", "type": "X", "code": "X", "param": "X"}},
+        {"object": "error", "message": "no", "type": "X", "code": "X"},
+        {"detail": "X"},
+        {"detail": [{"loc": ["body"], "msg": "X"}]},
+        {"errors": ["X"]},
+    ],
+)
+@pytest.mark.parametrize("status", [400, 401, 422, 424, 429, 500, 503])
+def test_no_field_of_an_error_shows_what_was_sent_or_commands_a_terminal(
+    status: int, shape: dict[str, object], hostile: str
+) -> None:
+    body = json.dumps(shape).replace("X", json.dumps(f"before {hostile} after")[1:-1])
+    detail = read_refusal(status, {"content-type": "application/json"}, body.encode(), HOSTILE[:2]).detail
+    assert detail.isprintable()
+    assert "TOPSECRET" not in detail
+    assert "Welder" not in detail
+
+
+def test_no_field_of_info_shows_the_key_or_commands_a_terminal() -> None:
+    server = Server("embedding backend", "EMBED_URL http://host/embed")
+    key = HOSTILE[0]
+    hostile = f"{key} \x1b[31m\u202e\n"
+    for told in (
+        info(model_id=hostile),
+        info(model_type={hostile: {}}),
+        info(model_type={"embedding": {"pooling": hostile}}),
+    ):
+        with pytest.raises(ConfigFault) as fault:
+            read_info(told, TINY, server, [key])
+        assert str(fault.value).isprintable()
+        assert "TOPSECRET" not in str(fault.value)
 
 
 @given(st.text(min_size=12, alphabet=st.characters(categories=["L", "N"])), st.text(max_size=30))

@@ -10,18 +10,19 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
-from freehire_embed.domain import HaltKind
 from freehire_embed.drill import tei_faults
 from freehire_embed.drill.faulty_tei import FaultyTei, vector_for
 from freehire_embed.profiles import BUILT_IN, DEFAULT_IDENTITY
 from freehire_embed.settings import SettingsError
 from freehire_embed.tei import ConfigFault, UpstreamFault
+from freehire_embed.tei.about import read_info
 from freehire_embed.tei.endpoint import Endpoint
-from freehire_embed.tei.handshake import PROBE_TEXT, read_info
+from freehire_embed.tei.proof import PROBE_TEXT
 from freehire_embed_tests.ports import free_port
 from freehire_embed_tests.tei_bench import (
     PROFILE,
     SECRET,
+    SERVER,
     TINY,
     Asked,
     Sleeps,
@@ -30,6 +31,7 @@ from freehire_embed_tests.tei_bench import (
     impatient,
     info,
     passages,
+    sent,
 )
 
 
@@ -47,7 +49,7 @@ from freehire_embed_tests.tei_bench import (
 )
 def test_info_lies_beside_the_url_which_is_posted_to_as_given(url: str, info_url: str) -> None:
     endpoint = Endpoint.of(url, None)
-    assert (endpoint.embed, endpoint.info) == (url, info_url)
+    assert (endpoint.api, endpoint.embed, endpoint.about) == ("tei", url, info_url)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +86,7 @@ def test_a_key_that_fits_into_no_header_is_refused_without_quoting_it(key: str) 
 
 def test_a_token_in_the_query_is_not_shown() -> None:
     endpoint = Endpoint.of(f"https://host/embed?token={SECRET}", SecretStr(SECRET))
-    assert endpoint.shown == "https://host/embed"
+    assert endpoint.server.name == "EMBED_URL https://host/embed"
     assert SECRET not in repr(endpoint)
 
 
@@ -179,9 +181,25 @@ def test_the_wait_for_a_server_ends_with_the_warm_up() -> None:
     sleeps = Sleeps()
     with FaultyTei() as tei, client(tei.url, warmup_seconds=12, patience=impatient(sleeps)) as embedder:
         tei.fail(tei_faults.status(503), info_too=True)
-        with pytest.raises(UpstreamFault, match=r"4 attempts .* 503 Unhealthy"):
+        with pytest.raises(UpstreamFault, match=r"5 attempts .* 503 Unhealthy"):
             embedder.preflight()
-    assert sum(sleeps) <= 12
+    assert sleeps == [1, 2, 4, 5]
+
+
+def test_a_server_that_needs_most_of_the_warm_up_is_waited_for() -> None:
+    sleeps = Sleeps()
+    with FaultyTei() as tei, client(tei.url, warmup_seconds=30, patience=impatient(sleeps)) as embedder:
+        tei.fail(tei_faults.status(503), times=5, info_too=True)
+        embedder.preflight()
+    assert sleeps == [1, 2, 4, 8, 15]
+
+
+def test_a_server_that_asks_for_a_longer_wait_is_asked_once_more_at_the_end_of_the_warm_up() -> None:
+    sleeps = Sleeps()
+    with FaultyTei() as tei, client(tei.url, warmup_seconds=30, patience=impatient(sleeps)) as embedder:
+        tei.fail(tei_faults.status(503, headers=[("retry-after", "50")]), times=1, info_too=True)
+        embedder.preflight()
+    assert sleeps == [pytest.approx(30, abs=1)]
 
 
 def test_without_a_warm_up_one_refused_connection_is_enough() -> None:
@@ -207,17 +225,17 @@ def test_an_info_that_is_not_of_tei_is_a_config_fault(body: str) -> None:
 
 def test_info_kinds_are_compared_without_case() -> None:
     described = info(model_type={"Embedding": {"pooling": "Mean"}})
-    assert read_info(described, TINY, "url").max_client_batch_size == 32
+    assert read_info(described, TINY, SERVER).max_client_batch_size == 32
 
 
 def test_a_re_ranker_is_refused() -> None:
     with pytest.raises(ConfigFault, match="reranker"):
-        read_info(info(model_type={"reranker": {"id2label": {}}}), TINY, "url")
+        read_info(info(model_type={"reranker": {"id2label": {}}}), TINY, SERVER)
 
 
 @pytest.mark.parametrize("limit", [None, 0, -1, True, "32", 2.5])
 def test_limits_that_are_no_numbers_are_ignored(limit: Any) -> None:
-    described = read_info(info(max_client_batch_size=limit, max_concurrent_requests=limit), TINY, "url")
+    described = read_info(info(max_client_batch_size=limit, max_concurrent_requests=limit), TINY, SERVER)
     assert (described.max_client_batch_size, described.max_concurrent_requests) == (None, None)
 
 
@@ -225,10 +243,10 @@ def test_requests_respect_the_server_limit_of_rows() -> None:
     with FaultyTei(max_client_batch_size=5) as tei, client(tei.url) as embedder:
         embedder.preflight()
         assert embedder.embed(passages(23)).halt is None
-        assert Counter(tei.sizes[1:]) == {5: 4, 3: 1}
+        assert Counter(tei.sizes[1:]) == {5: 5, 4: 1}
 
 
-@pytest.mark.parametrize(("slots", "rows", "requests"), [(512, 32, 4), (128, 32, 2), (10, 5, 1), (1, 1, 1)])
+@pytest.mark.parametrize(("slots", "rows", "requests"), [(512, 32, 4), (128, 32, 2), (10, 5, 1), (2, 2, 1)])
 def test_at_most_half_of_the_server_slots_are_taken(slots: int, rows: int, requests: int) -> None:
     with FaultyTei(slots=slots, latency_seconds=0.001) as tei, client(tei.url, concurrency=4) as embedder:
         embedder.preflight()
@@ -251,26 +269,6 @@ def test_a_server_that_cuts_earlier_than_the_profile_says_is_warned_about(
     }
 
 
-def test_verify_knows_the_same_server_a_foreign_model_and_silence() -> None:
-    with FaultyTei() as tei, client(tei.url) as embedder:
-        embedder.preflight()
-        assert embedder.verify() is None
-        tei.fail(tei_faults.status(503), times=4)
-        assert embedder.verify() is None
-        tei.fail(tei_faults.reset)
-        before = tei.requests
-        halt = embedder.verify()
-        assert halt is not None
-        assert halt.kind is HaltKind.UPSTREAM
-        assert tei.requests - before == 5
-        tei.recover()
-        tei.swap_model("someone/else")
-        halt = embedder.verify()
-        assert halt is not None
-        assert halt.kind is HaltKind.CONFIG
-        assert "another model" in halt.reason
-
-
 def test_the_proxy_of_the_environment_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(variable, f"http://127.0.0.1:{free_port()}")
@@ -282,7 +280,7 @@ def test_a_query_gets_its_own_prefix() -> None:
     with FaultyTei(keep_texts=True) as tei, client(tei.url) as embedder:
         vector = embedder.embed_query("  welder in Oulu ")
         np.testing.assert_allclose(vector, vector_for("query: welder in Oulu"), atol=1e-6)
-        assert tei.texts == [["query: welder in Oulu"]]
+        assert sent(tei) == [["query: welder in Oulu"]]
 
 
 @pytest.mark.parametrize(

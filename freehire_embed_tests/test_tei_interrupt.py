@@ -63,7 +63,7 @@ def test_a_wave_out_of_time_keeps_what_is_finished_and_charges_nobody() -> None:
         assert embeddings.halt is not None
         assert embeddings.halt.kind is HaltKind.CALL_TIMEOUT
         assert "EMBED_CALL_TIMEOUT_SECONDS" in embeddings.halt.reason
-        assert sum(vector is not None for vector in embeddings.vectors) == 64
+        assert sum(vector is not None for vector in embeddings.vectors) == 62
         assert embeddings.faults == {}
         assert tei.requests == 3
 

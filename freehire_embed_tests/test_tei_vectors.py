@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as np_st
 
-from freehire_embed.tei.answers import Kind, Refusal
 from freehire_embed.tei.vectors import Rows, read_rows
+from freehire_embed.wire.refusal import Kind, Refusal
 
 GOOD = "[0.6,0.8,0,0]"
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-def answer(text: str, head: bytes = b"") -> bytes:
-    """A whole answer with the vector of `text`; `head` are further header lines."""
-    body = orjson.dumps([vector_for(text, TINY.width, TINY.served[0]).tolist()])
+def answer(texts: list[str], head: bytes = b"") -> bytes:
+    """A whole answer with the vectors of `texts`; `head` are further header lines."""
+    body = orjson.dumps([vector_for(text, TINY.width, TINY.served[0]).tolist() for text in texts])
     return b"HTTP/1.1 200 OK\r\n%scontent-length: %d\r\n\r\n%s" % (head, len(body), body)
 
 
@@ -56,10 +56,10 @@ def test_an_answer_that_nobody_asked_for_is_not_taken_for_the_next_ones() -> Non
     said = threading.Event()
 
     def twice(connection: socket.socket, inputs: list[str]) -> None:
-        connection.sendall(answer(inputs[0]))
+        connection.sendall(answer(inputs))
         if not said.is_set():
             asked.wait(10)
-            connection.sendall(answer("another text"))
+            connection.sendall(answer(["another text", "and one more"]))
             said.set()
 
     with speaking(twice) as url, client(url, profile=TINY) as embedder:
@@ -74,7 +74,7 @@ def test_the_headers_that_a_proxy_adds_may_be_many_and_long() -> None:
     head = b"set-cookie: sso=%s\r\n" % (b"x" * 30_000) + b"".join(b"x-%d: y\r\n" % n for n in range(300))
 
     def add(connection: socket.socket, inputs: list[str]) -> None:
-        connection.sendall(answer(inputs[0], head))
+        connection.sendall(answer(inputs, head))
 
     with speaking(add) as url, client(url, profile=TINY) as embedder:
         assert embedder.embed(["one"]).halt is None

@@ -24,8 +24,8 @@ def drill(names: tuple[str, ...], json: bool) -> int:
 
     Runs the pipeline against a server and workers that fail on purpose, and compares what happened with what is
     promised. Works on a database of its own, created beside DATABASE_URL (or on an embedded server) and dropped at
-    the end. Drills: poison, outage, swap, kill, stop, stale-owner, race, restart; without a name all of them. Exit
-    code 1 when one fails.
+    the end. Drills: poison, outage, swap, balancer, kill, stop, stale-owner, race, restart; without a name all
+    of them. Exit code 1 when one fails.
     """
     for noisy in ("freehire_embed", "psycopg.pool"):  # faults are what it is about
         logging.getLogger(noisy).setLevel(logging.ERROR)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from freehire_embed.postings_file import ImportFileError
 from freehire_embed.settings import SettingsError
 from freehire_embed.store.faults import DatabaseFault, DatabaseMisfit, RowRejected
-from freehire_embed.tei import ConfigFault, TeiFault
+from freehire_embed.tei import ConfigFault, ServerFault
 
 CLEAN = 0
 FAILED = 1
@@ -13,13 +13,13 @@ FAILED = 1
 MISUSED = 2
 """Usage or configuration stopped it: what was done stays, no more is done before somebody acts."""
 
-# Misuse first: a ConfigFault is a TeiFault, too.
+# Misuse first: a ConfigFault is a ServerFault, too.
 _CODES: tuple[tuple[type[Exception], int], ...] = (
     (SettingsError, MISUSED),
     (ConfigFault, MISUSED),
     (DatabaseMisfit, MISUSED),
     (ImportFileError, MISUSED),
-    (TeiFault, FAILED),
+    (ServerFault, FAILED),
     (DatabaseFault, FAILED),
     (RowRejected, FAILED),
 )

@@ -111,6 +111,8 @@ def _endings(report: WaveReport) -> str:
 def _reason(report: RunReport, max_waves: int | None) -> str:
     if report.total.halt is not None:
         return f"{report.total.halt.kind.value}: {report.total.halt.reason}"
+    if doubt := report.total.usage.doubt:
+        return doubt
     if report.exit_code:
         return "some entries were not done; see `freehire-embed dead list` and the errors above"
     return "max waves worked" if report.waves == max_waves else "nothing left to claim"
@@ -134,6 +136,7 @@ def _counters(work: Run, report: RunReport) -> dict[str, Any]:
         "concurrency": stats.concurrency,
         "in_flight_mean": round(stats.in_flight_mean, 2),
         "in_flight_peak": stats.in_flight_peak,
+        "foreign": total.usage.foreign,
         "retries": dict(stats.retries),
         "truncated": stats.truncated,
         "over_limit": dict(total.over_limit),

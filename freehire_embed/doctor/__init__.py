@@ -17,7 +17,7 @@ from freehire_embed.settings import SettingsError
 from freehire_embed.store import identities
 from freehire_embed.store.database import Database
 from freehire_embed.store.faults import DatabaseFault
-from freehire_embed.tei import TeiFault
+from freehire_embed.tei import ServerFault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -74,5 +74,5 @@ def _server(settings: Settings, database: Database, profile: Profile) -> Iterato
             p50 = embedder.stats.latency_p50_seconds
         where = "the local model server" if settings.local else "EMBED_URL"
         yield Check("server", True, f"{where} serves {profile.served[0]}; the probe took {p50 * 1000:.0f} ms")
-    except (TeiFault, SettingsError) as error:
+    except (ServerFault, SettingsError) as error:
         yield faulty("server", error)

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 
 from freehire_embed.settings import SettingsError
 from freehire_embed.store.faults import DatabaseDown, DatabaseFault
-from freehire_embed.tei import TeiFault, UpstreamFault
+from freehire_embed.tei import ServerFault, UpstreamFault
 
 _FIXES: tuple[tuple[type[Exception], str], ...] = (
     (UpstreamFault, "start the server at EMBED_URL, or point EMBED_URL at one that runs"),
-    (TeiFault, "point EMBED_URL at a server of the model wanted, or set EMBED_MODEL to what this one serves"),
+    (
+        ServerFault,
+        "point EMBED_URL at a server of the model wanted, or set EMBED_MODEL to what this one serves",
+    ),
     (DatabaseDown, "start the server that DATABASE_URL names, or correct DATABASE_URL"),
     (DatabaseFault, "correct DATABASE_URL or what its database lacks"),
     (SettingsError, "correct the setting named there, or unset it"),

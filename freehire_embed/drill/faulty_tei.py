@@ -1,4 +1,4 @@
-"""A look-alike of Text Embeddings Inference that speaks real HTTP and breaks on purpose.
+"""A look-alike of Text Embeddings Inference that speaks real HTTP, in both dialects, and breaks on purpose.
 
     with FaultyTei(width=384) as tei:
         tei.fail(tei_faults.status(503), times=3)
@@ -100,12 +100,14 @@ class FaultyTei:
         after: int = 0,
         marker: str | None = None,
         info_too: bool = False,
+        every: int = 1,
     ) -> None:
-        """From now on: let `after` requests pass, then do `fault` to `times` of them (None = all).
+        """From now on: let `after` requests pass, then do `fault` to `times` of them (None = all), or only to one
+        in `every`.
 
         With `marker`, only to requests with a row that contains it. The first rule that applies wins.
         """
-        self._rules.append(Rule(fault, times, after, marker, info_too))
+        self._rules.append(Rule(fault, times, after, marker, info_too, every))
 
     def recover(self) -> None:
         """Forgets all rules."""
@@ -131,6 +133,10 @@ class FaultyTei:
     @property
     def url(self) -> str:
         return f"{self.root}/embed"
+
+    @property
+    def openai_url(self) -> str:
+        return f"{self.root}/v1"
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -193,7 +199,14 @@ class FaultyTei:
                 await rule.fault(exchange)
             else:
                 await exchange.reply(200, orjson.dumps(self._describe()), JSON_HEADERS)
-        elif path not in ("/embed", "/"):
+        elif method == "GET" and path == "/v1/models" and self.info:
+            self.info_requests += 1
+            if rule := next((rule for rule in self._rules if rule.takes(None)), None):
+                await rule.fault(exchange)
+            else:
+                models = {"object": "list", "data": [{"id": self.model_id, "object": "model"}]}
+                await exchange.reply(200, orjson.dumps(models), JSON_HEADERS)
+        elif path not in ("/embed", "/", "/v1/embeddings"):
             await exchange.reply(404, b"")
         elif method != "POST":
             await exchange.reply(405, b"")
@@ -202,11 +215,14 @@ class FaultyTei:
         elif len(body) > self.payload_limit:
             await tei_faults.status(413)(exchange)
         else:
+            exchange.openai = path == "/v1/embeddings"
             await self._embed(exchange, body)
 
     async def _embed(self, exchange: WireExchange, body: bytes) -> None:
         try:
-            inputs = orjson.loads(body)["inputs"]
+            asked = orjson.loads(body)
+            inputs = asked["input" if exchange.openai else "inputs"]
+            exchange.base64 = asked.get("encoding_format") == "base64"
         except orjson.JSONDecodeError:
             await exchange.reply(400, b"Failed to parse the request body as JSON")
             return

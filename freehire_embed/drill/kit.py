@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from freehire_embed.drill import blame_drills, ownership_drills
+from freehire_embed.drill import balancer_drill, blame_drills, ownership_drills
 from freehire_embed.drill.checks import Check, DrillStuck
 from freehire_embed.drill.scratch import scratch
 
@@ -21,6 +21,7 @@ DRILLS: dict[str, Callable[[Scratch], list[Check]]] = {
     "poison": blame_drills.poison,
     "outage": blame_drills.outage,
     "swap": blame_drills.swap,
+    "balancer": balancer_drill.balancer,
     "kill": ownership_drills.kill,
     "stop": ownership_drills.stop,
     "stale-owner": ownership_drills.stale_owner,

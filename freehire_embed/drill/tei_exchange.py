@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from hashlib import shake_128
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,7 +13,7 @@ from freehire_embed.profiles import E5_SMALL
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -60,20 +61,46 @@ class WireExchange:
         self._writer = writer
         self.texts: list[str] = []
         self.marked: list[int] = []
+        self.openai = False
+        """Asked in the OpenAI form, and answered in it."""
+        self.base64 = False
 
-    def vectors(self) -> NDArray[np.float32]:
-        return _vectors(self.texts, self._server.width, self._server.model_id)
+    def vectors(self, model: str | None = None) -> NDArray[np.float32]:
+        return _vectors(self.texts, self._server.width, model or self._server.model_id)
 
     async def serve(self) -> None:
         queued = await self._server.compute(len(self.texts))
-        body = orjson.dumps(self.vectors(), option=orjson.OPT_SERIALIZE_NUMPY)
-        if self._server.object_shape:
-            body = b'{"embeddings":' + body + b"}"
-        tokens = sum(min(len(text) // _CHARACTERS_PER_TOKEN + 2, TOKEN_LIMIT) for text in self.texts)
-        headers = [*JSON_HEADERS, ("x-compute-tokens", str(tokens))]
+        headers = [*JSON_HEADERS]
+        if self.openai:
+            body = self.wrap([self._embedding(row) for row in self.vectors()])
+        else:
+            body = orjson.dumps(self.vectors(), option=orjson.OPT_SERIALIZE_NUMPY)
+            if self._server.object_shape:
+                body = b'{"embeddings":' + body + b"}"
+            headers.append(("x-compute-tokens", str(self.tokens)))
         if self._server.timings:
             headers.append(("x-queue-time", str(round(queued * 1000))))
         await self.reply(200, body, headers)
+
+    @property
+    def tokens(self) -> int:
+        return sum(min(len(text) // _CHARACTERS_PER_TOKEN + 2, TOKEN_LIMIT) for text in self.texts)
+
+    def _embedding(self, row: NDArray[np.float32]) -> bytes:
+        if self.base64:
+            return b'"' + b64encode(row.astype("<f4").tobytes()) + b'"'
+        return orjson.dumps(np.ascontiguousarray(row), option=orjson.OPT_SERIALIZE_NUMPY)
+
+    def wrap(self, rows: Sequence[bytes]) -> bytes:
+        if not self.openai:
+            return b"[" + b",".join(rows) + b"]"
+        # Backwards, as the order of an answer is that of `index`.
+        data = b",".join(
+            b'{"object":"embedding","index":%d,"embedding":%b}' % (index, row)
+            for index, row in reversed(list(enumerate(rows)))
+        )
+        usage = b'{"prompt_tokens":%d,"total_tokens":%d}' % (self.tokens, self.tokens)
+        return b'{"object":"list","data":[%b],"model":"m","usage":%b}' % (data, usage)
 
     async def reply(self, status: int, body: bytes, headers: Headers = ()) -> None:
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers)

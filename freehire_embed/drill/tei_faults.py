@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 import orjson
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 Headers = Sequence[tuple[str, str]]
@@ -28,8 +28,11 @@ class Exchange(Protocol):
     marked: list[int]
     """Places of the rows that the fault is meant for: those with the rule's marker, or all."""
 
-    def vectors(self) -> NDArray[np.float32]:
-        """The right answer, shape (rows, width)."""
+    def vectors(self, model: str | None = None) -> NDArray[np.float32]:
+        """The right answer, shape (rows, width), or that of another model."""
+
+    def wrap(self, rows: Sequence[bytes]) -> bytes:
+        """The body of a 200 with `rows`, each the JSON of a vector, in the dialect of the request."""
 
     async def reply(self, status: int, body: bytes, headers: Headers = ()) -> None: ...
 
@@ -152,21 +155,21 @@ def hold(until: threading.Event, then: Fault | None = None) -> Fault:
         if then:
             await then(exchange)
         else:
-            await exchange.reply(200, orjson.dumps(exchange.vectors(), option=orjson.OPT_SERIALIZE_NUMPY))
+            await exchange.reply(200, _encoded(exchange, exchange.vectors()))
 
     return answer
 
 
 async def truncated(exchange: Exchange) -> None:
     """Promises the whole body, sends half of it and closes."""
-    whole = orjson.dumps(exchange.vectors(), option=orjson.OPT_SERIALIZE_NUMPY)
+    whole = _encoded(exchange, exchange.vectors())
     await exchange.write(_head(len(whole)) + whole[: len(whole) // 2])
     exchange.abort()
 
 
 async def cut_json(exchange: Exchange) -> None:
     """A well-formed HTTP answer whose JSON ends in the middle."""
-    whole = orjson.dumps(exchange.vectors(), option=orjson.OPT_SERIALIZE_NUMPY)
+    whole = _encoded(exchange, exchange.vectors())
     await exchange.reply(200, whole[: len(whole) // 2])
 
 
@@ -174,7 +177,7 @@ def drip_body(every_seconds: float) -> Fault:
     """The right body, a byte at a time."""
 
     async def answer(exchange: Exchange) -> None:
-        whole = orjson.dumps(exchange.vectors(), option=orjson.OPT_SERIALIZE_NUMPY)
+        whole = _encoded(exchange, exchange.vectors())
         await exchange.write(_head(len(whole)))
         await _drip(exchange, whole, every_seconds)
 
@@ -216,7 +219,28 @@ def scaled(factor: float) -> Fault:
 
     async def answer(exchange: Exchange) -> None:
         matrix = exchange.vectors() * factor
-        await exchange.reply(200, orjson.dumps(matrix, option=orjson.OPT_SERIALIZE_NUMPY))
+        await exchange.reply(200, _encoded(exchange, matrix))
+
+    return answer
+
+
+def foreign(model: str = "example/other") -> Fault:
+    """The right shape, from another model of the same width: a replica that was left behind by an update."""
+
+    async def answer(exchange: Exchange) -> None:
+        await exchange.reply(200, _encoded(exchange, exchange.vectors(model)))
+
+    return answer
+
+
+def turned(shift: int | None = None) -> Fault:
+    """The right vectors in the wrong order: reversed, or moved on by `shift` rows."""
+
+    async def answer(exchange: Exchange) -> None:
+        matrix = exchange.vectors()
+        await exchange.reply(
+            200, _encoded(exchange, matrix[::-1] if shift is None else np.roll(matrix, shift, axis=0))
+        )
 
     return answer
 
@@ -225,9 +249,9 @@ def count(difference: int) -> Fault:
     """More or fewer vectors than rows."""
 
     async def answer(exchange: Exchange) -> None:
-        rows = exchange.vectors().tolist()
+        rows = [orjson.dumps(row) for row in exchange.vectors().tolist()]
         rows = rows + rows[:1] * difference if difference > 0 else rows[:difference]
-        await exchange.reply(200, orjson.dumps(rows))
+        await exchange.reply(200, exchange.wrap(rows))
 
     return answer
 
@@ -246,6 +270,9 @@ NAMED: dict[str, Fault] = {
     "zero": values("0.0"),
     "width": width(7),
     "count": count(-1),
+    "foreign": foreign(),
+    "reversed": turned(),
+    "shifted": turned(1),
 }
 
 
@@ -267,6 +294,9 @@ class Rule:
     after: int
     marker: str | None
     info_too: bool
+    every: int = 1
+    """Only each so many-th of the requests that are left after `after`."""
+    seen: int = 0
 
     def takes(self, texts: list[str] | None) -> bool:
         """Whether the rule applies to this request (None = /info); counts it."""
@@ -277,9 +307,18 @@ class Rule:
         if self.after > 0:
             self.after -= 1
             return False
+        self.seen += 1
+        if self.seen % self.every:
+            return False
         if self.times is not None:
             self.times -= 1
         return True
+
+
+def _encoded(exchange: Exchange, matrix: NDArray[np.float32]) -> bytes:
+    return exchange.wrap(
+        [orjson.dumps(np.ascontiguousarray(row), option=orjson.OPT_SERIALIZE_NUMPY) for row in matrix]
+    )
 
 
 def _head(length: int) -> bytes:
@@ -296,7 +335,7 @@ def _spoiled(exchange: Exchange, row: Callable[[int], str]) -> bytes:
     matrix = exchange.vectors()
     marked = set(exchange.marked)
     rows = [
-        row(matrix.shape[1]) if place in marked else orjson.dumps(vector.tolist()).decode()
+        row(matrix.shape[1]).encode() if place in marked else orjson.dumps(vector.tolist())
         for place, vector in enumerate(matrix)
     ]
-    return f"[{','.join(rows)}]".encode()
+    return exchange.wrap(rows)

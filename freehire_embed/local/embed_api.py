@@ -1,6 +1,7 @@
 """The HTTP API of Text Embeddings Inference 1.9 in front of the local model.
 
 POST ``/embed``, ``/`` and ``/tokenize``; GET ``/info``, ``/health`` and ``/``, with TEI's limits and errors.
+openai_api.py has the OpenAI form of the same.
 What differs, because the C library does it so:
 
 * A text always gets an e5 prefix: one that starts with ``query: `` or ``passage: `` is taken as such, any other
@@ -14,10 +15,11 @@ What differs, because the C library does it so:
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import orjson
@@ -25,14 +27,14 @@ from pydantic import BaseModel, StrictBool, StrictInt, StrictStr, ValidationErro
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
-from freehire_embed.local.model import MAX_INPUT_LENGTH, InferenceError
+from freehire_embed.local.model import MAX_INPUT_LENGTH
 from freehire_embed.profiles import E5_SMALL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from numpy.typing import NDArray
     from starlette.requests import Request
 
     from freehire_embed.local.model import Model, Row
@@ -95,6 +97,13 @@ class Refusal(Exception):
         self.error_type = error_type
 
 
+class Computed(NamedTuple):
+    vectors: NDArray[np.float32]
+    """Shape (rows, width), norm 1."""
+    tokens: int
+    """Of all rows, after truncation."""
+
+
 class Service:
     """The routes. All work of the model is done by one thread, in the order of arrival, in small batches."""
 
@@ -103,6 +112,8 @@ class Service:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
         self._turn = asyncio.Lock()
         self._rows_in_flight = 0
+        self.counts: Counter[str] = Counter()
+        """Rows embedded and tokens in them since the start."""
 
     @asynccontextmanager
     async def lifespan(self, _application: Starlette) -> AsyncIterator[None]:
@@ -110,7 +121,21 @@ class Service:
         self._thread.shutdown(cancel_futures=True)
 
     async def embed(self, request: Request) -> Response:
-        asked = await _parse(request, EmbedRequest)
+        asked = await parse(request, EmbedRequest)
+        done = await self.compute(request, asked)
+        if done is None:
+            return Response(status_code=499)
+        return Response(
+            orjson.dumps(done.vectors, option=orjson.OPT_SERIALIZE_NUMPY),
+            media_type="application/json",
+            headers={
+                "x-compute-tokens": str(done.tokens),
+                "x-compute-characters": str(sum(map(len, asked.rows))),
+            },
+        )
+
+    async def compute(self, request: Request, asked: EmbedRequest) -> Computed | None:
+        """The vectors of what is asked; None when nobody waits for them any more. Raises Refusal."""
         self._check(asked)
         self._rows_in_flight += len(asked.rows)
         try:
@@ -120,24 +145,24 @@ class Service:
                 batch = slice(start, start + MAX_BATCH_REQUESTS)
                 async with self._turn:
                     if await request.is_disconnected():
-                        return Response(status_code=499)  # nobody reads it: the rest is not computed
+                        return None
                     vectors[batch] = await self._call(self._model.embed, rows[batch])
         finally:
             self._rows_in_flight -= len(asked.rows)
         if asked.dimensions is not None:
             vectors = np.ascontiguousarray(vectors[:, : asked.dimensions])
             vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        return Response(
-            orjson.dumps(vectors, option=orjson.OPT_SERIALIZE_NUMPY),
-            media_type="application/json",
-            headers={
-                "x-compute-tokens": str(sum(row.tokens for row in rows)),
-                "x-compute-characters": str(sum(map(len, asked.rows))),
-            },
-        )
+        tokens = sum(row.tokens for row in rows)
+        self.counts["te_embed_count"] += len(rows)
+        self.counts["te_tokens_total"] += tokens
+        return Computed(vectors, tokens)
+
+    @property
+    def rows_in_flight(self) -> int:
+        return self._rows_in_flight
 
     async def tokenize(self, request: Request) -> Response:
-        asked = await _parse(request, TokenizeRequest)
+        asked = await parse(request, TokenizeRequest)
         _check_rows(asked.rows)
         specials = 2 if asked.add_special_tokens else 0
         counts = [await self._call(self._model.count, text) - 2 + specials for text in asked.rows]
@@ -197,7 +222,8 @@ def _check_rows(rows: list[str]) -> None:
         raise Refusal(400, "Empty", "`inputs` cannot be empty")
 
 
-async def _parse(request: Request, shape: type[R]) -> R:
+async def parse(request: Request, shape: type[R]) -> R:
+    """The body of a request in that shape."""
     # What is not even a request of the right shape is answered in plain text, as TEI does.
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise HTTPException(415, "Expected request with `Content-Type: application/json`")
@@ -213,26 +239,3 @@ async def _parse(request: Request, shape: type[R]) -> R:
     except ValidationError as error:
         fields = sorted({str(problem["loc"][0]) if problem["loc"] else "body" for problem in error.errors()})
         raise HTTPException(422, f"The request body has the wrong shape in: {', '.join(fields)}") from None
-
-
-async def _answer(_request: Request, error: Exception) -> Response:
-    if not isinstance(error, Refusal):
-        error = Refusal(424, "Backend", str(error))
-    return JSONResponse({"error": str(error), "error_type": error.error_type}, error.status)
-
-
-def application(model: Model) -> Starlette:
-    """The ASGI application around `model`, which it keeps to one thread of its own."""
-    service = Service(model)
-    return Starlette(
-        routes=[
-            Route("/embed", service.embed, methods=["POST"]),
-            Route("/", service.embed, methods=["POST"]),
-            Route("/tokenize", service.tokenize, methods=["POST"]),
-            Route("/info", service.info, methods=["GET"]),
-            Route("/health", service.health, methods=["GET"]),
-            Route("/", service.health, methods=["GET"]),
-        ],
-        exception_handlers={Refusal: _answer, InferenceError: _answer},
-        lifespan=service.lifespan,
-    )

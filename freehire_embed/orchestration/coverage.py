@@ -18,7 +18,7 @@ from freehire_embed.store import identities
 from freehire_embed.store.backlog import seconds_idle
 from freehire_embed.store.coverage import Coverage, Status, measure_status
 from freehire_embed.store.faults import DatabaseMisfit
-from freehire_embed.tei import TeiFault, UpstreamFault
+from freehire_embed.tei import ServerFault, UpstreamFault
 
 _BAR_CHARACTERS = 30
 _WHEN = (
@@ -179,7 +179,7 @@ def _check_target(postgres: Postgres, tei: Tei) -> dg.AssetCheckResult:
                 embedder.preflight(reference)
     except UpstreamFault as fault:
         return _verdict("target_agrees", False, f"bring the embedding server (EMBED_URL) back: {fault}")
-    except (SettingsError, DatabaseMisfit, TeiFault) as fault:
+    except (SettingsError, DatabaseMisfit, ServerFault) as fault:
         return _verdict("target_agrees", False, str(fault))
     return _verdict("target_agrees", True, "", model=profile.identity)
 

@@ -9,7 +9,7 @@ import dagster as dg
 from freehire_embed.domain import Halt, HaltKind, Outcome, WaveReport
 from freehire_embed.settings import SettingsError
 from freehire_embed.store.faults import DatabaseDown, DatabaseFault, RowRejected
-from freehire_embed.tei import TeiFault, UpstreamFault
+from freehire_embed.tei import ServerFault, UpstreamFault
 
 _WHAT_TO_DO = {
     HaltKind.UPSTREAM: "Bring the embedding server (EMBED_URL) back; nothing was charged, the next run goes on",
@@ -25,7 +25,7 @@ def explained() -> Iterator[None]:
     """Turns a fault of settings, server or database into a failed step that says what to do."""
     try:
         yield
-    except (SettingsError, TeiFault, DatabaseFault) as fault:
+    except (SettingsError, ServerFault, DatabaseFault) as fault:
         raise dg.Failure(what_to_do(Halt(_kind(fault), str(fault))), allow_retries=False) from fault
     except RowRejected as refused:
         raise dg.Failure(
@@ -51,6 +51,8 @@ def failure_of(report: WaveReport, metadata: dict[str, Any]) -> dg.Failure | Non
         )
     if failed := outcomes[Outcome.FAILED]:
         lines.append(f"Nothing to do yet, {failed} failed and will be tried again after their lease")
+    if doubt := report.usage.doubt:
+        lines.append(doubt)
     if not lines and outcomes[Outcome.ABANDONED]:
         lines.append(
             f"Nothing to do, {outcomes[Outcome.ABANDONED]} abandoned and come back after their lease"

@@ -8,7 +8,8 @@ the probe text succeeded right after. What the probe fails as well is nobody's f
           -> inference failed ................ pause, split
           -> 5xx, reset, time-out, twice ..... probe; split, start over, or halt
           -> some rows defective ..................... those again, alone
-          -> key, URL, redirect, another model ....... halt
+          -> another model ................... again; halt when it stays so
+          -> key, URL, redirect, rows mixed up ....... halt
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
-from freehire_embed.domain import Halt, HaltKind
-from freehire_embed.tei.answers import Kind, Refusal
-from freehire_embed.tei.faults import ConfigFault, UpstreamFault
-from freehire_embed.tei.retry import unavailable
+from freehire_embed.domain import Halt, HaltKind, Usage
+from freehire_embed.tei.proof import KNOWN_ROWS
+from freehire_embed.wire.faults import ConfigFault, UpstreamFault
+from freehire_embed.wire.refusal import Kind, Refusal
+from freehire_embed.wire.retry import unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,9 +31,11 @@ if TYPE_CHECKING:
     from freehire_embed.domain import Vector
     from freehire_embed.tei.client import TeiClient
     from freehire_embed.tei.handshake import Probe
-    from freehire_embed.tei.pace import Gate, Limits, Patience
+    from freehire_embed.tei.limits import Limits
+    from freehire_embed.tei.proof import Proof
     from freehire_embed.tei.stats import Tally
     from freehire_embed.tei.vectors import Rows
+    from freehire_embed.wire.pace import Gate, Patience
 
 _TRIES = 2
 """Failures of the upstream's kind before the probe is asked; the retry policy's attempts are then the probe's."""
@@ -81,6 +85,7 @@ class WaveEmbedding:
         rows: Sequence[bytes],
         *,
         client: TeiClient,
+        proof: Proof,
         probe: Probe,
         gate: Gate,
         limits: Limits,
@@ -92,6 +97,7 @@ class WaveEmbedding:
         """`on_last` is called once, when the last slice is on its way and an earlier one came back whole."""
         self._rows = rows
         self._client = client
+        self._proof = proof
         self._probe = probe
         self._gate = gate
         self._limits = limits
@@ -106,6 +112,7 @@ class WaveEmbedding:
         self.vectors: list[Vector | None] = [None] * len(rows)
         self.blamed: dict[int, Blame] = {}
         self.halt: Halt | None = None
+        self.usage = Usage()
 
     async def work(self) -> None:
         """Takes slices until none is left; run as many at once as requests may be in flight."""
@@ -135,7 +142,7 @@ class WaveEmbedding:
         reason = next(blame.reason for blame in self.blamed.values() if not blame.stated)
         return Halt(
             HaltKind.UNDECIDED,
-            f"EMBED_URL {self._client.endpoint.shown} fails for {doubtful} of {known} rows, which is no trait of "
+            f"{self._client.endpoint.server} fails for {doubtful} of {known} rows, which is no trait of "
             f"the texts: {reason}",
         )
 
@@ -173,7 +180,7 @@ class WaveEmbedding:
         if suspect and not alone:
             seconds /= _SUSPECT_SHARE
         started = time.monotonic()
-        failures = sent = 0
+        failures = sent = strangers = 0
         waited = 0.0
         while True:
             if suspect or sent:
@@ -183,19 +190,18 @@ class WaveEmbedding:
             # else in flight has failed alone.
             in_doubt = alone and (suspect or sent > 1)
             async with self._gate.alone() if in_doubt else self._gate.place() as ticket:
-                answer = await self._client.embed([self._rows[place] for place in rows], seconds)
+                answer = await self._proof.embed([self._rows[place] for place in rows], seconds)
             if isinstance(answer, Refusal):
                 refusal = answer
             elif (defective := await self._keep(rows, answer)) is not None:
                 refusal = defective
             else:
+                self._count(rows, answer)
                 self._gate.answered(ticket, answer.seconds, answer.waited_seconds)
                 self._tally.in_flight[ticket.in_flight] += 1
                 return None
             if refusal.kind is Kind.CONFIG:
-                self._stop(
-                    Halt(HaltKind.CONFIG, f"EMBED_URL {self._client.endpoint.shown}: {refusal.detail}")
-                )
+                self._stop(Halt(HaltKind.CONFIG, f"{self._client.endpoint.server}: {refusal.detail}"))
             if refusal.kind is Kind.BUSY:
                 self._gate.lower(ticket)
                 if not self._too_many_for_the_slots(refusal, rows, sent):
@@ -204,7 +210,17 @@ class WaveEmbedding:
                     if waited >= self._patience.busy_seconds:
                         self._give_up(sent, started, refusal)
                     continue
-                refusal = Refusal(Kind.LIMIT, refusal.cause, refusal.detail, limit=len(rows) // 2)
+                refusal = Refusal(
+                    Kind.LIMIT, refusal.cause, refusal.detail, limit=len(rows) // 2 + KNOWN_ROWS
+                )
+            if refusal.kind is Kind.FOREIGN:
+                strangers += 1
+                self._extras_left += 1
+                self.usage += Usage(foreign=1)
+                if strangers == self._patience.attempts:
+                    self._give_up(sent, started, refusal)
+                await self._pause(refusal, strangers)
+                continue
             refusal = self._learn(refusal, rows)
             failures += 1
             tries = self._tries(refusal.kind, alone=alone, suspect=suspect)
@@ -217,8 +233,8 @@ class WaveEmbedding:
                 failures = 0
                 continue
             if refusal.kind is Kind.MANY_DEFECTS:
-                shown = self._client.endpoint.shown
-                self._stop(Halt(HaltKind.UNDECIDED, f"EMBED_URL {shown} answers badly: {refusal.detail}"))
+                server = self._client.endpoint.server
+                self._stop(Halt(HaltKind.UNDECIDED, f"{server} answers badly: {refusal.detail}"))
             if not alone and refusal.kind in _PAUSED:
                 await self._pause(refusal, 1)
             return refusal
@@ -238,8 +254,6 @@ class WaveEmbedding:
     async def _keep(self, rows: list[int], answer: Rows) -> Refusal | None:
         """Stores the good vectors; sends the bad rows again, alone, when they are few."""
         bad = answer.defects
-        if len(rows) > 1 and len(answer.foreign) == len(rows):
-            return Refusal(Kind.CONFIG, "foreign", f"{bad[0]}, for every row: another model or other options")
         if len(rows) >= _DOUBTFUL_ROWS and len(bad) > len(rows) / 2:
             return Refusal(
                 Kind.MANY_DEFECTS, "defect", f"{next(iter(bad.values()))} for {len(bad)} of {len(rows)} rows"
@@ -254,12 +268,18 @@ class WaveEmbedding:
             await self._solve([rows[index]], suspect=True)
         return None
 
+    def _count(self, rows: list[int], answer: Rows) -> None:
+        own = (answer.tokens or 0) - (self._proof.tokens or 0)
+        self._tally.truncated += len(rows) == 1 and own >= self._client.token_limit
+        self.usage += Usage(answers=1)
+
     def _learn(self, refusal: Refusal, rows: list[int]) -> Refusal:
         """Lowers the limits by what the server said; a limit that explains nothing is a refusal of the rows."""
         if refusal.kind is Kind.LIMIT:
-            if refusal.limit is None or not 0 < refusal.limit < len(rows):
+            limit = (refusal.limit or 0) - KNOWN_ROWS
+            if not 0 < limit < len(rows):
                 return Refusal(Kind.ROW, refusal.cause, refusal.detail)
-            self._limits.lower_rows(refusal.limit, refusal.detail)
+            self._limits.lower_rows(limit, refusal.detail)
         return refusal
 
     def _too_many_for_the_slots(self, refusal: Refusal, rows: list[int], times: int) -> bool:
@@ -287,10 +307,13 @@ class WaveEmbedding:
         """
         with self._gate.closed():
             async with self._probe.turn:
+                strangers = self._tally.foreign
                 try:
                     _, attempts = await self._probe.persist()
                 except (UpstreamFault, ConfigFault) as fault:
                     self._stop(fault.as_halt())
+                finally:
+                    self.usage += Usage(foreign=self._tally.foreign - strangers)
         return attempts == 1
 
     def _spend_extra(self) -> None:
@@ -299,14 +322,14 @@ class WaveEmbedding:
             self._stop(
                 Halt(
                     HaltKind.UNDECIDED,
-                    f"EMBED_URL {self._client.endpoint.shown} fails too often: the wave's "
+                    f"{self._client.endpoint.server} fails too often: the wave's "
                     f"{_FREE_EXTRAS + len(self._rows)} extra requests are used up",
                 )
             )
 
     def _give_up(self, attempts: int, started: float, last: Refusal) -> NoReturn:
-        shown = self._client.endpoint.shown
-        self._stop(unavailable(shown, attempts, time.monotonic() - started, last).as_halt())
+        server = self._client.endpoint.server
+        self._stop(unavailable(server, attempts, time.monotonic() - started, last).as_halt())
 
     def _stop(self, halt: Halt) -> NoReturn:
         self.halt = self.halt or halt
@@ -316,7 +339,10 @@ class WaveEmbedding:
         """`rows` in pieces that respect the limits; a row over them goes alone."""
         limits = self._limits
         pieces: list[list[int]] = []
-        size = tokens = 0
+        # The known row is one of them.
+        least_size = len(self._proof.row) + 1
+        least_tokens = least_size // _BYTES_A_TOKEN
+        size, tokens = least_size, least_tokens
         for place in rows:
             row_size = len(self._rows[place]) + 1
             row_tokens = min(row_size // _BYTES_A_TOKEN, self._client.token_limit)
@@ -327,7 +353,7 @@ class WaveEmbedding:
             )
             if full or not pieces:
                 pieces.append([])
-                size = tokens = 0
+                size, tokens = least_size, least_tokens
             pieces[-1].append(place)
             size += row_size
             tokens += row_tokens

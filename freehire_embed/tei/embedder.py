@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING
 import orjson
 
 from freehire_embed.domain import Embeddings, Halt, HaltKind
-from freehire_embed.tei.answers import Kind, Refusal
-from freehire_embed.tei.background import BackgroundLoop
 from freehire_embed.tei.blame import Stopped, Verdicts, WaveEmbedding
 from freehire_embed.tei.client import TeiClient
+from freehire_embed.tei.dialects import dialect_of
 from freehire_embed.tei.endpoint import Endpoint
-from freehire_embed.tei.faults import ConfigFault, TeiFault, UpstreamFault
-from freehire_embed.tei.handshake import SAME_MODEL_COSINE, Probe, ask_info, cosine
-from freehire_embed.tei.pace import Gate, Limits, Patience
-from freehire_embed.tei.retry import persist
+from freehire_embed.tei.handshake import Probe, ask_about
+from freehire_embed.tei.limits import Limits
+from freehire_embed.tei.proof import KNOWN_ROWS, SAME_MODEL_COSINE, Proof, cosine
 from freehire_embed.tei.stats import Tally
+from freehire_embed.wire.background import BackgroundLoop
+from freehire_embed.wire.faults import ConfigFault, ServerFault
+from freehire_embed.wire.pace import Gate, Patience
+from freehire_embed.wire.refusal import Kind, Refusal
+from freehire_embed.wire.retry import persist
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,7 +32,8 @@ if TYPE_CHECKING:
 
     from freehire_embed.domain import Vector
     from freehire_embed.profiles import Profile
-    from freehire_embed.tei.handshake import ServerInfo
+    from freehire_embed.settings import Api
+    from freehire_embed.tei.about import ServerInfo
     from freehire_embed.tei.stats import TeiStats
 
 logger = logging.getLogger(__name__)
@@ -38,6 +42,8 @@ _MOST_BODY_BYTES = 1_900_000
 """TEI's payload limit is 2,000,000 by default; the rest of the body fits into the difference."""
 _MOST_TOKENS = 16_384
 """TEI's max_batch_tokens by default: one batch of the device."""
+_LAST_TRY_BEGINS = 0.8
+"""Of the time that a question has: an attempt that begins later could not be answered within it."""
 _UNSENDABLE = re.compile("[\0\ud800-\udfff]")
 
 
@@ -53,6 +59,7 @@ class TeiEmbedder:
         self,
         *,
         url: str,
+        api: Api | None = None,
         api_key: SecretStr | None,
         profile: Profile,
         concurrency: int = 1,
@@ -60,12 +67,12 @@ class TeiEmbedder:
         attempt_timeout_seconds: float = 60,
         warmup_seconds: float = 30,
         verify_model: bool = True,
-        rows_per_request: int = 32,
+        rows_per_request: int = 31,
         patience: Patience | None = None,
     ) -> None:
         """`adaptive` finds the concurrency, `concurrency` at most, that keeps the server busy and no queue at it.
 
-        `patience` is the retry policy.
+        `rows_per_request` counts passages, beside which a known row rides; `patience` is the retry policy.
         """
         self._profile = profile
         self._warmup_seconds = warmup_seconds
@@ -73,13 +80,17 @@ class TeiEmbedder:
         self._attempt_timeout_seconds = attempt_timeout_seconds
         self._patience = patience or Patience()
         self._tally = Tally()
+        endpoint = Endpoint.of(url, api_key, api)
         self._client = TeiClient(
-            Endpoint.of(url, api_key),
-            width=profile.width,
+            endpoint,
+            dialect_of(endpoint.api, profile),
             token_limit=profile.token_limit,
             tally=self._tally,
         )
-        self._probe = Probe(self._client, profile, self._patience, self._tally, attempt_timeout_seconds)
+        self._proof = Proof(self._client, profile)
+        self._probe = Probe(
+            self._client, self._proof, profile, self._patience, self._tally, attempt_timeout_seconds
+        )
         self._gate = Gate(concurrency, adaptive=adaptive)
         self._limits = Limits(rows=rows_per_request, bytes=_MOST_BODY_BYTES, tokens=_MOST_TOKENS)
         self._verdicts = Verdicts()
@@ -92,10 +103,6 @@ class TeiEmbedder:
         server that is starting. Raises UpstreamFault or ConfigFault.
         """
         return self._background.run(self._preflight(reference))
-
-    def verify(self) -> Halt | None:
-        """Asks whether this is still the server of the preflight; None = yes."""
-        return self._background.run(self._verify())
 
     def embed(
         self,
@@ -120,7 +127,7 @@ class TeiEmbedder:
             self._background.run(self._finish(wave, timeout_seconds or None))
         halt = wave.halt
         if halt and halt.kind is HaltKind.CONFIG:
-            return Embeddings([None] * len(wanted), halt=halt)
+            return Embeddings([None] * len(wanted), halt=halt, usage=wave.usage)
         doubts = wave.doubts(self._verdicts)
         vectors = dict(zip(sent, wave.vectors, strict=True))
         faults = {} if doubts else {sent[row]: blame.reason for row, blame in wave.blamed.items()}
@@ -129,12 +136,13 @@ class TeiEmbedder:
             vectors=[vectors.get(place) for place in wanted],
             faults={index: faults[place] for index, place in enumerate(wanted) if place in faults},
             halt=halt or doubts,
+            usage=wave.usage,
         )
 
     def embed_query(self, text: str, timeout_seconds: float = 10) -> Vector:
         """The vector of a question; the profile's query prefix is added here.
 
-        Raises UpstreamFault or ConfigFault, or a plain TeiFault when the server refuses this text.
+        Raises UpstreamFault or ConfigFault, or a plain ServerFault when the server refuses this text.
         """
         query = _sendable(f"{self._profile.query_prefix}{text.strip()}")
         return self._background.run(self._query(orjson.dumps(query), timeout_seconds))
@@ -156,34 +164,40 @@ class TeiEmbedder:
         self.close()
 
     async def _preflight(self, reference: Vector | None) -> Vector:
-        shown = self._client.endpoint.shown
+        server = self._client.endpoint.server
         try:
-            self._respect(await ask_info(self._client, self._profile, self._patience, self._warmup_seconds))
+            self._respect(await ask_about(self._client, self._profile, self._patience, self._warmup_seconds))
         except ConfigFault:
             if self._verify_model:
                 raise
-            logger.info("EMBED_VERIFY_MODEL=false: %s is checked by its probe vector alone", shown)
-        self._probe.reference = None
+            logger.info("EMBED_VERIFY_MODEL=false: %s is checked by its probe vector alone", server)
+        self._proof.reference = None
         vector, _ = await self._probe.persist(self._warmup_seconds)
         if reference is not None and (likeness := cosine(vector, reference)) < SAME_MODEL_COSINE:
             raise ConfigFault(
-                f"EMBED_URL {shown} does not give the vectors of {self._profile.identity} as embedded so far: "
+                f"{server} does not give the vectors of {self._profile.identity} as embedded so far: "
                 f"the cosine of the probe text's vector to the remembered one is {likeness:.3f}, not "
                 f"{SAME_MODEL_COSINE} or more. Check the server's model, revision, pooling and default prompt"
             )
-        self._probe.reference = vector
+        self._proof.reference = vector
         return vector
 
     def _respect(self, info: ServerInfo) -> None:
         """At most half of the server's slots, one a row: the rest is for those who ask questions."""
         if info.max_client_batch_size:
-            self._limits.lower_rows(info.max_client_batch_size, "/info: max_client_batch_size")
+            rows = info.max_client_batch_size - KNOWN_ROWS
+            if rows < 1:
+                raise ConfigFault(
+                    f"{self._client.endpoint.server} takes one row a request, so that no answer can prove itself: "
+                    "start the server with --max-client-batch-size of 2 or more"
+                )
+            self._limits.lower_rows(rows, "/info: max_client_batch_size")
         if info.max_batch_tokens:
             self._limits.tokens = min(self._limits.tokens, info.max_batch_tokens)
         if info.max_concurrent_requests:
-            ours = max(info.max_concurrent_requests // 2, 1)
-            self._limits.lower_rows(ours, "half of /info: max_concurrent_requests")
-            most = max(ours // self._limits.rows, 1)
+            ours = max(info.max_concurrent_requests // 2, 1 + KNOWN_ROWS)
+            self._limits.lower_rows(ours - KNOWN_ROWS, "half of /info: max_concurrent_requests")
+            most = max(ours // (self._limits.rows + KNOWN_ROWS), 1)
             if most < self._gate.most:
                 logger.info(
                     "concurrency lowered from %d to %d: half of the server's slots", self._gate.most, most
@@ -199,18 +213,11 @@ class TeiEmbedder:
                     self._profile.token_limit,
                 )
 
-    async def _verify(self) -> Halt | None:
-        async with self._probe.turn:
-            try:
-                await self._probe.persist()
-            except (UpstreamFault, ConfigFault) as fault:
-                return fault.as_halt()
-        return None
-
     def _wave(self, rows: Sequence[bytes], on_last: Callable[[], None] | None) -> WaveEmbedding:
         return WaveEmbedding(
             rows,
             client=self._client,
+            proof=self._proof,
             probe=self._probe,
             gate=self._gate,
             limits=self._limits,
@@ -234,25 +241,27 @@ class TeiEmbedder:
             )
 
     async def _query(self, row: bytes, timeout_seconds: float) -> Vector:
-        shown = self._client.endpoint.shown
+        server = self._client.endpoint.server
         clock = asyncio.get_running_loop().time
         end = clock() + timeout_seconds
 
         async def once() -> Vector | Refusal:
-            answer = await self._client.embed([row], end - clock())
+            answer = await self._proof.embed([row], end - clock())
             if not isinstance(answer, Refusal):
                 vector = answer.vectors[0]
-                if answer.foreign:
-                    raise ConfigFault(f"EMBED_URL {shown} serves another model: {answer.defects[0]}")
                 return Refusal(Kind.UPSTREAM, "defect", answer.defects[0]) if vector is None else vector
             if answer.kind is Kind.CONFIG:
-                raise ConfigFault(f"EMBED_URL {shown} cannot be used: {answer.detail}")
+                raise ConfigFault(f"{server} cannot be used: {answer.detail}")
             if answer.kind in (Kind.ROW, Kind.SIZE, Kind.LIMIT):
-                raise TeiFault(f"EMBED_URL {shown} refuses this query: {answer.detail}")
+                raise ServerFault(f"{server} refuses this query: {answer.detail}")
             return answer
 
         vector, _ = await persist(
-            once, shown, self._patience, attempts=self._patience.attempts, seconds=timeout_seconds
+            once,
+            server,
+            self._patience,
+            attempts=self._patience.attempts,
+            seconds=_LAST_TRY_BEGINS * timeout_seconds,
         )
         return vector
 

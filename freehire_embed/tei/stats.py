@@ -19,9 +19,11 @@ class TeiStats:
     requests: int
     """Embedding requests sent: passages, probes and queries."""
     rows: int
-    """Rows in them, resent ones counted again."""
+    """Rows in them, the known ones included, resent ones counted again."""
     retries: Mapping[str, int]
     """Requests that brought less than they should have, by cause: a status, `timeout`, `connect`, ..."""
+    foreign: int
+    """Answers that were of another model, and not used."""
     splits: int
     probes: int
     row_faults: int
@@ -58,6 +60,10 @@ class Tally:
     in_flight: Counter[int] = field(default_factory=Counter)
     latencies: deque[float] = field(default_factory=lambda: deque(maxlen=_LATENCIES_KEPT))
 
+    @property
+    def foreign(self) -> int:
+        return self.retries["foreign"]
+
     def snapshot(self, concurrency: int) -> TeiStats:
         latencies = sorted(self.latencies)
         sent = Counter(self.in_flight)
@@ -69,6 +75,7 @@ class Tally:
             requests=self.requests,
             rows=self.rows,
             retries=Counter(self.retries),
+            foreign=self.foreign,
             splits=self.splits,
             probes=self.probes,
             row_faults=self.row_faults,

@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 import simdjson
 
-from freehire_embed.tei.answers import Kind, Refusal
+from freehire_embed.wire.refusal import Kind, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,30 +32,30 @@ class Rows:
     defects: dict[int, str]
     foreign: frozenset[int]
     """The defective rows whose width or norm is that of another model, or of other server options."""
+    tokens: int | None = None
+    """Of the whole request, after truncation; None where the server does not tell."""
     seconds: float = 0.0
     waited_seconds: float = 0.0
     """How long the answer took, and how much of it the request stood in the server's queue."""
 
 
-def read_rows(body: bytes, count: int, width: int) -> Rows | Refusal:
+def read_rows(body: bytes, count: int, width: int, told_tokens: int | None = None) -> Rows | Refusal:
     """The vectors of `count` rows; shape of each (width,), float32, finite, norm 1 within 0.01.
 
     Takes a bare array of arrays and `{"embeddings": [...]}`.
     """
     matrix = _flawless(body, count, width)
     if matrix is not None:
-        return Rows(list(matrix), {}, frozenset())
-    try:
-        answer = _load(body)
-    except (ValueError, RecursionError):
-        what = "an HTML page" if body.lstrip()[:1] == b"<" else "not JSON, or cut short"
-        return Refusal(Kind.UPSTREAM, "broken", f"200 with a body that is {what}")
+        return Rows(list(matrix), {}, frozenset(), told_tokens)
+    answer = load_json(body)
+    if isinstance(answer, Refusal):
+        return answer
     rows = answer.get("embeddings") if isinstance(answer, dict) else answer
     if not isinstance(rows, list):
         return Refusal(Kind.UPSTREAM, "broken", "200 with JSON that is no list of vectors")
     if len(rows) != count:
         return Refusal(Kind.COUNT, "count", f"200 with {len(rows)} vectors for {count} rows")
-    return _row_by_row(rows, width)
+    return checked_rows(rows, width, told_tokens)
 
 
 class _Kept(threading.local):
@@ -95,12 +95,18 @@ def _flawless(body: bytes, count: int, width: int) -> Vector | None:
     return matrix if _norms_are_one(matrix).all() else None
 
 
-def _load(body: bytes) -> Any:
+def load_json(body: bytes) -> Any:
+    """What the body of a 200 says, or a Refusal when it is no JSON."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
+        pass
+    try:
         # NaN and Infinity are no JSON, but some servers write them; the rows around them are good.
         return json.loads(body, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        what = "an HTML page" if body.lstrip()[:1] == b"<" else "not JSON, or cut short"
+        return Refusal(Kind.UPSTREAM, "broken", f"200 with a body that is {what}")
 
 
 def _matrix(numbers: list[float]) -> Vector | None:
@@ -123,7 +129,8 @@ def _norms(matrix: Vector) -> NDArray[np.float32]:
     return norms
 
 
-def _row_by_row(rows: list[Any], width: int) -> Rows:
+def checked_rows(rows: list[Any], width: int, tokens: int | None = None) -> Rows:
+    """Each row, a list of numbers or an array of them, as a vector or with what is wrong with it."""
     vectors: list[Vector | None] = []
     defects: dict[int, str] = {}
     foreign: set[int] = set()
@@ -134,19 +141,22 @@ def _row_by_row(rows: list[Any], width: int) -> Rows:
             defects[place] = f"200 with {defect}"
             if is_foreign:
                 foreign.add(place)
-    return Rows(vectors, defects, frozenset(foreign))
+    return Rows(vectors, defects, frozenset(foreign), tokens)
 
 
 def _read_row(row: object, width: int) -> tuple[Vector | None, str, bool]:
-    if not isinstance(row, list):
+    if not isinstance(row, (list, np.ndarray)):
         return None, "no vector", False
     if len(row) != width:
         return None, f"width {len(row)} instead of {width}", True
-    if None in row:
+    if isinstance(row, np.ndarray):
+        matrix: Vector | None = row.astype(np.float32).reshape(1, width)
+    elif None in row:
         return None, "null values", False
-    if not {type(value) for value in row} <= {float, int}:
+    elif not {type(value) for value in row} <= {float, int}:
         return None, "values that are not numbers", False
-    matrix = _matrix(row)
+    else:
+        matrix = _matrix(row)
     if matrix is None or not np.isfinite(matrix).all():
         return None, "a value that is not finite", False
     if not matrix.any():

@@ -1,40 +1,11 @@
-"""The three kinds of fault, never mixed: a row's own, the upstream's, and the configuration's.
-
-A row fault is a value (`Embeddings.faults`), because its neighbours go on. The other two end something, so
-they are exceptions for whoever asked one question (`preflight`, `embed_query`) and a `Halt` for a wave.
-
-    TeiFault          the server refuses this very text (only a query can raise it)
-    ├── UpstreamFault the server, the network or a proxy; trying later helps
-    └── ConfigFault   model, width, pooling, key, URL or shape; trying later does not help
-"""
+"""What may be shown of a server's words: nothing that was sent to it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from freehire_embed.domain import Halt, HaltKind
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-class TeiFault(Exception):
-    """The text names the URL, the attempts, their duration and the last answer; never row text or a key."""
-
-
-class UpstreamFault(TeiFault):
-    """Nobody's work is charged for it."""
-
-    def as_halt(self) -> Halt:
-        return Halt(HaltKind.UPSTREAM, str(self))
-
-
-class ConfigFault(TeiFault):
-    """Stops a run before it writes anything."""
-
-    def as_halt(self) -> Halt:
-        return Halt(HaltKind.CONFIG, str(self))
-
 
 _MESSAGE_CHARACTERS = 200
 _ECHO_CHARACTERS = 10
@@ -43,13 +14,15 @@ _DENSE_ECHO_CHARACTERS = 4
 """The same outside of ASCII, where four characters may be a sentence; a server's own words are English."""
 
 
-def redact(message: str, private: Sequence[str]) -> str:
-    """`message` on one line, at most 200 characters, without anything quoted from the `private` texts.
+def redact(message: str, private: Sequence[str], characters: int = _MESSAGE_CHARACTERS) -> str:
+    """`message` on one line, of at most so many printable `characters`, without anything quoted from `private`.
 
-    Servers like to repeat their input in error messages. Spaces and punctuation are ignored when looking
-    for quotations, so that an escaped or re-wrapped one is found as well.
+    What commands a terminal or turns the direction of writing counts as a space. Servers like to repeat their input
+    in error messages. Spaces and punctuation are ignored when looking for quotations, so that an escaped or
+    re-wrapped one is found as well.
     """
-    line = " ".join(message.split())[: 2 * _MESSAGE_CHARACTERS]
+    printable = "".join(character if character.isprintable() else " " for character in message)
+    line = " ".join(printable.split())[: 2 * characters]
     places = [place for place, character in enumerate(line) if character.isalnum()]
     letters = "".join(line[place] for place in places)
     sent = ["".join(filter(str.isalnum, text)) for text in private]
@@ -72,4 +45,4 @@ def redact(message: str, private: Sequence[str]) -> str:
             shown.append(character)
         elif place - 1 not in hidden:
             shown.append("…")
-    return "".join(shown)[:_MESSAGE_CHARACTERS]
+    return "".join(shown)[:characters]

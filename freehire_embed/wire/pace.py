@@ -1,18 +1,15 @@
-"""How patient and how pushy the client is: pauses, requests in flight, rows and bytes in a request."""
+"""How patient and how pushy a client is: pauses, and requests in flight."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-
-logger = logging.getLogger(__name__)
 
 
 def _full_jitter(ceiling_seconds: float) -> float:
@@ -144,23 +141,3 @@ class Gate:
         if ticket.times_lowered == self._times_lowered:
             self._times_lowered += 1
             self._allowed = max(self._allowed / 2, 1.0)
-
-
-@dataclass(slots=True)
-class Limits:
-    """What one request may hold. Only ever lowered, and then for the rest of the run."""
-
-    rows: int
-    bytes: int
-    tokens: int
-    """Estimated; what is above one batch of the device only makes others wait longer."""
-
-    def lower_rows(self, rows: int, why: str) -> None:
-        if rows < self.rows:
-            logger.info("rows per request lowered from %d to %d: %s", self.rows, rows, why)
-            self.rows = rows
-
-    def lower_bytes(self, size: int, why: str) -> None:
-        if size < self.bytes:
-            logger.info("bytes per request lowered from %d to %d: %s", self.bytes, size, why)
-            self.bytes = size

@@ -26,17 +26,23 @@ class CleanConnector(aiohttp.TCPConnector):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._used: WeakSet[ResponseHandler] = WeakSet()
+        self._outworn: WeakSet[ResponseHandler] = WeakSet()
+
+    def renew(self) -> None:
+        """From now on requests go over new connections; those in flight end on their own."""
+        self._outworn.update(self._used)
 
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
-        """A new connection, or a used one on which nothing has come since its last answer."""
+        """A new connection, or a kept one on which nothing has come since its last answer."""
         while True:
             connection = await super().connect(req, traces, timeout)
             protocol, transport = connection.protocol, connection.transport
             if protocol is None or transport is None or protocol not in self._used:
                 break
-            if not protocol.should_close and not _is_readable(transport):
+            clean = not protocol.should_close and not _is_readable(transport)
+            if clean and protocol not in self._outworn:
                 break
             connection.close()
         if protocol is not None:
