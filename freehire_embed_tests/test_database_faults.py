@@ -165,7 +165,7 @@ def test_a_reason_that_postgres_cannot_hold_is_booked_all_the_same(sql, database
     poisoned = add_posting(sql, description="POISON")
     tei.fail(tei_faults.status(422, message="less\0than"), marker="POISON")
     assert endings(drained(database, tei)) == {"failed": 1}
-    assert "less\ufffdthan" in entry(sql, poisoned)["last_error"]
+    assert "less than" in entry(sql, poisoned)["last_error"]
 
 
 def test_what_is_queued_is_worked_when_no_more_can_be_queued(sql, database, tei):
