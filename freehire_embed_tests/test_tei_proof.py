@@ -45,9 +45,13 @@ def balancer(*servers: FaultyTei) -> Iterator[str]:
         upstream_reader, upstream_writer = await asyncio.open_connection(
             "127.0.0.1", int(chosen.root.split(":")[2])
         )
-        await asyncio.gather(
-            pipe(reader, upstream_writer), pipe(upstream_reader, writer), return_exceptions=True
-        )
+        try:
+            await asyncio.gather(
+                pipe(reader, upstream_writer), pipe(upstream_reader, writer), return_exceptions=True
+            )
+        finally:
+            for each in (writer, upstream_writer):
+                each.transport.abort()
 
     async def listen() -> tuple[asyncio.Server, int]:
         server = await asyncio.start_server(connect, "127.0.0.1", 0)
